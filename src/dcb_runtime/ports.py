@@ -7,7 +7,7 @@ are given objects of these shapes. ``dcb_runtime.cloudflare`` implements them on
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -35,9 +35,6 @@ class Storage(Protocol):
     def clear_alarm(self) -> None:
         """Forget the alarm."""
 
-    def alarm_ms(self) -> int | None:
-        """When the alarm is due, as this activation knows it: ``None`` when none is set or not known."""
-
 
 class StorageError(Exception):
     """A statement that the database refused; the message is the database's and must not leave the service."""
@@ -48,6 +45,13 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Unix time in whole milliseconds."""
+
+
+class Timer(Protocol):
+    """Waiting. It bounds patience, it never decides anything."""
+
+    async def sleep(self, wait_ms: int) -> None:
+        """Come back after about ``wait_ms``."""
 
 
 class Entropy(Protocol):
@@ -97,6 +101,3 @@ class Database(Protocol):
 
     async def batch(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Run all statements in one transaction and return the rows of each. Raises ``DatabaseError``."""
-
-
-Work: TypeAlias = Callable[[], Awaitable[T]]
