@@ -1,0 +1,154 @@
+// Runs the worker on Miniflare without wrangler's proxy: for tests, benchmarks and crash tests. The configuration
+// is read from wrangler.toml; the state in --state has the layout that `wrangler dev` uses, and either can open it.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs, parseEnv } from "node:util";
+
+const projectRoot = path.dirname(import.meta.dirname);
+// For local runs only: lets workerd take the Pyodide bundle from disk. Never part of the configuration.
+const developmentFlag = "python_workers_development";
+
+/** The command line; relative folders are relative to where the caller stood. */
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      cwd: { type: "string", default: process.cwd() },
+      port: { type: "string", default: "0" },
+      state: { type: "string" },
+      root: { type: "string", default: path.join(projectRoot, "src") },
+      var: { type: "string", multiple: true, default: [] },
+    },
+  });
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new Error(`--port ${values.port} is not a port`);
+  }
+  return {
+    port,
+    state: values.state && path.resolve(values.cwd, values.state),
+    root: path.resolve(values.cwd, values.root),
+    vars: Object.fromEntries(values.var.map(parseVar)),
+  };
+}
+
+function parseVar(assignment) {
+  const end = assignment.indexOf("=");
+  if (end < 1) {
+    throw new Error(`--var ${assignment} is not NAME=VALUE`);
+  }
+  return [assignment.slice(0, end), assignment.slice(end + 1)];
+}
+
+function readConfig() {
+  const file = path.join(projectRoot, "wrangler.toml");
+  const script = "import json, sys, tomllib; json.dump(tomllib.load(open(sys.argv[1], 'rb')), sys.stdout)";
+  return JSON.parse(execFileSync("python3", ["-c", script, file], { encoding: "utf8" }));
+}
+
+/** Every file below a folder, as paths relative to it, without what the tools leave behind. */
+function listFiles(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes("__pycache__"))
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+/** The worker's modules, by the names that they have in a deployment: the main module is the first. */
+function readModules(config, root) {
+  const modules = [];
+  const attach = (name, file, type) =>
+    modules.push({ type, path: path.join(projectRoot, name), contents: readFileSync(file, type === "Data" ? null : "utf8") });
+
+  const main = path.basename(config.main);
+  attach(main, path.join(root, main), "PythonModule");
+  const sources = [root, path.dirname(path.resolve(projectRoot, config.main))];
+  for (const folder of new Set(sources)) {
+    for (const name of listFiles(folder)) {
+      const ownModule = folder === root ? name !== main : name.startsWith("dcb_runtime/");
+      if (ownModule && name.endsWith(".py")) {
+        attach(name, path.join(folder, name), "PythonModule");
+      }
+    }
+  }
+  const vendored = path.join(projectRoot, "python_modules");
+  const excluded = config.python_modules?.exclude ?? [];
+  for (const name of listFiles(vendored)) {
+    if (!excluded.some((glob) => path.matchesGlob(name, glob))) {
+      const isSdkScript = name.startsWith("workers/") && name.endsWith(".js");
+      attach(`python_modules/${name}`, path.join(vendored, name), isSdkScript ? "ESModule" : "Data");
+    }
+  }
+  return modules;
+}
+
+/** Variables and secrets: the configuration's, then .dev.vars, then the environment, then --var. */
+function readBindings(config, vars) {
+  const secrets = config.secrets?.required ?? [];
+  const file = path.join(projectRoot, ".dev.vars");
+  const fromFile = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
+  const fromEnvironment = secrets.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]);
+  return { ...config.vars, ...fromFile, ...Object.fromEntries(fromEnvironment), ...vars };
+}
+
+function miniflareOptions(config, options, state) {
+  const sqliteClasses = (config.migrations ?? []).flatMap((migration) => migration.new_sqlite_classes ?? []);
+  const objects = config.durable_objects.bindings.map(({ name, class_name: className }) => [
+    name,
+    { className, useSQLite: sqliteClasses.includes(className) },
+  ]);
+  const databases = (config.d1_databases ?? []).map((entry) => [
+    entry.binding,
+    entry.preview_database_id ?? entry.database_id ?? entry.binding,
+  ]);
+  return {
+    name: config.name,
+    host: "127.0.0.1",
+    port: options.port,
+    cf: false,
+    logRequests: false,
+    handleStructuredLogs: ({ level, message }) => process.stderr.write(`${level}: ${message}\n`),
+    modulesRoot: projectRoot,
+    modules: readModules(config, options.root),
+    compatibilityDate: config.compatibility_date,
+    compatibilityFlags: [...config.compatibility_flags, developmentFlag],
+    durableObjects: Object.fromEntries(objects),
+    d1Databases: Object.fromEntries(databases),
+    bindings: readBindings(config, options.vars),
+    resourcePersistencePath: path.join(state, "v3"),
+  };
+}
+
+const options = readOptions();
+const state = options.state ?? mkdtempSync(path.join(tmpdir(), "dcb-runtime-"));
+// Miniflare's own temporary files lie with the state, so that nothing of a killed run is left elsewhere.
+process.env.TMPDIR = path.join(state, "tmp");
+rmSync(process.env.TMPDIR, { recursive: true, force: true });
+mkdirSync(process.env.TMPDIR, { recursive: true });
+
+const { Miniflare, convertV4MiniflareOptions } = await import("miniflare");
+const miniflare = new Miniflare(convertV4MiniflareOptions(miniflareOptions(readConfig(), options, state)));
+
+async function end(code) {
+  await miniflare.dispose();
+  rmSync(options.state ? process.env.TMPDIR : state, { recursive: true, force: true });
+  process.exit(code);
+}
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
+  // Miniflare's own listeners exit at once, with an error code.
+  process.removeAllListeners(signal);
+  process.once(signal, () => end(0));
+}
+
+try {
+  const url = (await miniflare.ready).origin;
+  const answer = await fetch(`${url}/health`);
+  if (!answer.ok) {
+    process.stderr.write(`GET /health answered ${answer.status}: ${await answer.text()}\n`);
+  }
+  process.stdout.write(`ready ${url}\n`);
+} catch (error) {
+  process.stderr.write(`${error.stack}\n`);
+  await end(1);
+}
