@@ -104,10 +104,13 @@ function miniflareOptions(config, options, state) {
   ]);
   return {
     name: config.name,
+    // The worker has a socket of its own; Miniflare's entry in front of it stays unused, on a port that it picks.
+    unsafeDirectSockets: [{ host: "127.0.0.1", port: options.port }],
     host: "127.0.0.1",
-    port: options.port,
+    port: 0,
     cf: false,
     logRequests: false,
+    unsafeHandleRuntimeRestart: () => fail(new Error("workerd ended unexpectedly")),
     handleStructuredLogs: ({ level, message }) => process.stderr.write(`${level}: ${message}\n`),
     modulesRoot: projectRoot,
     modules: readModules(config, options.root),
@@ -131,10 +134,17 @@ const { Miniflare, convertV4MiniflareOptions } = await import("miniflare");
 const miniflare = new Miniflare(convertV4MiniflareOptions(miniflareOptions(readConfig(), options, state)));
 
 async function end(code) {
-  await miniflare.dispose();
+  // Disposing of an instance that never started raises what `ready` raised.
+  await miniflare.dispose().catch(() => undefined);
   rmSync(options.state ? process.env.TMPDIR : state, { recursive: true, force: true });
   process.exit(code);
 }
+
+function fail(error) {
+  process.stderr.write(`serve: ${error.stack}\n`);
+  return end(1);
+}
+
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
   // Miniflare's own listeners exit at once, with an error code.
   process.removeAllListeners(signal);
@@ -142,13 +152,12 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
 }
 
 try {
-  const url = (await miniflare.ready).origin;
+  const url = (await miniflare.unsafeGetDirectURL()).origin;
   const answer = await fetch(`${url}/health`);
   if (!answer.ok) {
-    process.stderr.write(`GET /health answered ${answer.status}: ${await answer.text()}\n`);
+    process.stderr.write(`serve: GET /health answered ${answer.status}: ${await answer.text()}\n`);
   }
   process.stdout.write(`ready ${url}\n`);
 } catch (error) {
-  process.stderr.write(`${error.stack}\n`);
-  await end(1);
+  await fail(error);
 }

@@ -1,0 +1,102 @@
+"""`scripts/serve` on real workerd: boots offline, keeps what it acknowledged, and ends without a trace."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.runtime.server import API_TOKEN, OPERATOR_TOKEN, PROJECT_ROOT, Server, ServerError, group_members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WORKERS = Path(__file__).parent / "workers"
+
+
+@pytest.fixture(scope="module")
+def thin() -> Iterator[Server]:
+    with Server(root=WORKERS / "thin", variables={"EXTRA": "a=b"}) as running:
+        yield running
+
+
+def count(server: Server, path: str) -> int:
+    with server.client() as client:
+        return int(client.get(path).raise_for_status().text)
+
+
+def test_python_boots_with_the_package_the_vendored_modules_and_the_tokens(thin: Server) -> None:
+    with thin.client() as client:
+        facts = client.get("/facts").json()
+    assert facts == {"version": "0.1.0", "msgspec": "[1,2]", "tokens": [API_TOKEN, OPERATOR_TOKEN], "extra": "a=b"}
+
+
+def test_an_object_has_a_table_and_the_log_a_database(thin: Server) -> None:
+    assert [count(thin, "/tags/one"), count(thin, "/tags/one"), count(thin, "/tags/two")] == [1, 2, 1]
+    assert [count(thin, "/log"), count(thin, "/log")] == [1, 2]
+
+
+def test_errors_of_the_worker_are_in_the_log(thin: Server) -> None:
+    with thin.client() as client:
+        assert client.get("/fail").status_code == 500
+    assert "asked to fail" in thin.log
+
+
+def test_memory_of_workerd_is_measured(thin: Server) -> None:
+    assert len(thin.workerd_pids()) == 1
+    assert thin.peak_memory() > 10 * 1024 * 1024
+
+
+def test_state_survives_a_kill_and_a_stop(tmp_path: Path) -> None:
+    with Server(root=WORKERS / "thin", state=tmp_path) as server:
+        assert [count(server, "/tags/one"), count(server, "/log")] == [1, 1]
+        server.kill()
+        assert not server.running
+        server.restart()
+        assert [count(server, "/tags/one"), count(server, "/log")] == [2, 2]
+        group = server.pid
+        assert server.stop() == 0
+        assert list(group_members(group)) == []
+        server.restart()
+        assert [count(server, "/tags/one"), count(server, "/log")] == [3, 3]
+
+
+def test_two_servers_do_not_see_each_other(thin: Server) -> None:
+    with Server(root=WORKERS / "thin") as other:
+        assert count(other, "/tags/apart") == 1
+        assert count(other, "/tags/apart") == 2
+        assert count(thin, "/tags/apart") == 1
+
+
+def test_temporary_files_of_a_killed_run_go_with_the_next(tmp_path: Path) -> None:
+    with Server(root=WORKERS / "thin", state=tmp_path) as server:
+        server.kill()
+        assert (tmp_path / "tmp").exists()
+        server.restart()
+        server.stop()
+        assert not (tmp_path / "tmp").exists()
+
+
+def test_a_workerd_that_dies_ends_the_server(tmp_path: Path) -> None:
+    with Server(root=WORKERS / "thin", state=tmp_path) as server:
+        (workerd,) = server.workerd_pids()
+        subprocess.run(["kill", "-9", str(workerd)], check=True)
+        assert server.wait() == 1
+        assert "workerd ended unexpectedly" in server.log
+
+
+def test_a_folder_without_a_worker_is_an_error(tmp_path: Path) -> None:
+    server = Server(root=tmp_path, state=tmp_path / "state")
+    with pytest.raises(ServerError, match=r"worker\.py"):
+        server.start()
+
+
+@pytest.mark.parametrize("arguments", [["--port", "many"], ["--port", "65536"], ["--var", "NAME"], ["--what"]])
+def test_wrong_options_are_refused(arguments: list[str]) -> None:
+    command = [str(PROJECT_ROOT / "scripts" / "serve"), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert arguments[0] in result.stderr
