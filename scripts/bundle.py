@@ -11,12 +11,19 @@ where it calls the globals. A glue that does not look exactly as expected is ref
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import capnp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BUNDLE_NAME = "pyodide_dev.capnp.bin"
 KEY_NAME = "key"
@@ -112,21 +119,24 @@ def patch_glue(glue: str) -> str:
     return PRELUDE + glue
 
 
+@functools.cache
+def load_schema() -> Any:
+    """The schema as pycapnp's module, loaded once: Cap'n Proto refuses to see an id twice in a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bundle.capnp"
+        file.write_text(SCHEMA, encoding="utf-8")
+        return capnp.load(str(file))
+
+
 def write_bundle(pyodide: Path, target: Path) -> None:
     """Write the bundle made from an installed `pyodide` package to the file `target`."""
-    import capnp
-
     glue = patch_glue((pyodide / "pyodide.asm.mjs").read_text(encoding="utf-8"))
     modules = (
         ("pyodide.asm", "src", glue.encode()),
         ("pyodide.asm.wasm", "wasm", (pyodide / "pyodide.asm.wasm").read_bytes()),
         ("python_stdlib.zip", "data", (pyodide / "python_stdlib.zip").read_bytes()),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        schema_file = Path(folder) / "bundle.capnp"
-        schema_file.write_text(SCHEMA, encoding="utf-8")
-        schema = capnp.load(str(schema_file))
-    message = schema.Bundle.new_message()
+    message = load_schema().Bundle.new_message()
     entries = message.init("modules", len(modules))
     for entry, (name, kind, content) in zip(entries, modules, strict=True):
         entry.name = f"pyodideRuntime-internal:{name}"
@@ -166,14 +176,14 @@ def ensure_bundle(node_modules: Path, folder: Path) -> bool:
     return True
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Command line: the npm folder and the cache folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("node_modules", type=Path, help="npm's folder of installed packages")
     parser.add_argument("folder", type=Path, help="the folder that keeps the bundle")
-    arguments = parser.parse_args()
+    options = parser.parse_args(arguments)
     try:
-        ensure_bundle(arguments.node_modules, arguments.folder)
+        ensure_bundle(options.node_modules, options.folder)
     except GlueError as error:
         print(f"bundle: {error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Start `scripts/serve` from a test, talk to it, kill it, and start it again on the same state."""
+"""Start the worker with one of the scripts from a test, talk to it, kill it, and start it again on the same state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import httpx
 
@@ -33,7 +33,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """A worker under `scripts/serve`, in a process group of its own.
+    """A worker under `scripts/serve` (or `scripts/dev`), in a process group of its own.
 
     The state folder outlives `kill` and `stop`, so that `restart` opens it again. A folder that the class made
     itself is deleted by `close`, which leaving the `with` block calls.
@@ -42,12 +42,14 @@ class Server:
     def __init__(
         self,
         *,
+        script: Literal["serve", "dev"] = "serve",
         state: Path | None = None,
         root: Path | None = None,
         variables: Mapping[str, str] | None = None,
         api_token: str = API_TOKEN,
         operator_token: str = OPERATOR_TOKEN,
     ) -> None:
+        self._script = PROJECT_ROOT / "scripts" / script
         self._owns_state = state is None
         self.state = state or Path(tempfile.mkdtemp(prefix="dcb-runtime-state-"))
         self.root = root
@@ -89,7 +91,7 @@ class Server:
         """Start the server and wait until Python in the worker has answered a first request."""
         if self.running:
             raise ServerError("the server runs already")
-        command = [str(PROJECT_ROOT / "scripts" / "serve"), "--state", str(self.state)]
+        command = [str(self._script), "--port", "0", "--state", str(self.state)]
         if self.root is not None:
             command += ["--root", str(self.root)]
         for name, value in self.variables.items():
@@ -155,6 +157,14 @@ class Server:
     def peak_memory(self) -> int:
         """The peak resident memory of the workerd processes so far, in bytes."""
         return sum(peak_memory(pid) for pid in self.workerd_pids())
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the server has logged `text`: workerd's log arrives later than the answer."""
+        deadline = time.monotonic() + REQUEST_TIMEOUT_S
+        while text not in self.log:
+            if time.monotonic() > deadline:
+                raise ServerError(f"the log has no {text!r}\n{self.log[-4000:]}")
+            time.sleep(0.01)
 
     def _first_line(self, process: subprocess.Popen[str]) -> str:
         if process.stdout is None:

@@ -41,7 +41,7 @@ def test_an_object_has_a_table_and_the_log_a_database(thin: Server) -> None:
 def test_errors_of_the_worker_are_in_the_log(thin: Server) -> None:
     with thin.client() as client:
         assert client.get("/fail").status_code == 500
-    assert "asked to fail" in thin.log
+    thin.wait_for_log("asked to fail")
 
 
 def test_memory_of_workerd_is_measured(thin: Server) -> None:

@@ -6,9 +6,10 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-import dcb_runtime
 import msgspec
 from workers import DurableObject, Response, WorkerEntrypoint
+
+import dcb_runtime
 
 
 class Tag(DurableObject):
@@ -38,7 +39,8 @@ class Default(WorkerEntrypoint):
         path = urlsplit(request.url).path
         if path.startswith("/tags/"):
             stub = self.env.TAG.get(self.env.TAG.idFromName(path))
-            return await stub.fetch(request.url)
+            answer: Response = await stub.fetch(request.url)
+            return answer
         if path == "/log":
             database = self.env.DB
             await database.exec("CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY AUTOINCREMENT)")
