@@ -1,0 +1,1 @@
+"""The Bootstrap: coordinates the one import of a service, from plan to READY, slice by slice."""

@@ -1,0 +1,67 @@
+"""Wire bodies: JSON text in and out through msgspec structs, refused with the caller's own codes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from dcb_runtime.errors import CodedError, ErrorKind
+from dcb_runtime.ports import Reply
+
+Body = TypeVar("Body")
+
+UNKNOWN_MEMBER_TEXT = "Object contains unknown field"
+"""How msgspec's message begins for a member that the struct does not have (msgspec 0.23)."""
+
+
+class Struct(msgspec.Struct, forbid_unknown_fields=True, rename="camel", frozen=True):
+    """Base of every body: camelCase on the wire, unknown members are refused."""
+
+
+def decode(
+    text: str | None,
+    shape: type[Body],
+    invalid: ErrorKind,
+    *,
+    syntax: ErrorKind | None = None,
+    unknown: ErrorKind | None = None,
+) -> Body:
+    """Decode JSON text into ``shape``.
+
+    Raises ``invalid`` with the path of the first fault (never a value); ``syntax`` for text that is not JSON
+    and ``unknown`` for a member that ``shape`` does not have, where those are other kinds.
+    """
+    try:
+        return msgspec.json.decode(text or "", type=shape)
+    except msgspec.ValidationError as fault:
+        told = str(fault)
+        if unknown is not None and told.startswith(UNKNOWN_MEMBER_TEXT):
+            raise unknown(told) from None
+        raise invalid(told) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise (syntax or invalid)("not JSON") from None
+
+
+def encode(value: Any) -> str:
+    """Encode a value as compact JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def reply(status: int, value: Any) -> Reply:
+    """An answer with a JSON body."""
+    return Reply(status, encode(value))
+
+
+def error_reply(error: CodedError) -> Reply:
+    """The answer that tells of a refusal."""
+    return reply(error.status, error.body())
+
+
+def is_json(text: str | None) -> bool:
+    """Whether ``text`` is one JSON document; nothing is built."""
+    try:
+        msgspec.json.decode(text or "", type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
