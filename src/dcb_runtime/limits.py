@@ -36,5 +36,16 @@ LEASE_MS: Final = 30_000
 WATERMARK_AHEAD_MS_MAX: Final = 86_400_000
 RELEASED_COMMANDS_MAX: Final = 512
 
+# The entry Worker: credentials, pages by default, and how long one request waits for an object's own work.
+TOKEN_CHARACTERS_MIN: Final = 16
+TOKENS_PER_SECRET_MAX: Final = 2
+EXPORT_PAGE_EVENTS_DEFAULT: Final = 128
+TAG_PAGE_EVENTS_DEFAULT: Final = 100
+IMPORT_WAIT_MS: Final = 20_000
+LOG_WAIT_MS: Final = 5_000
+WAIT_STEP_MS_MIN: Final = 20
+WAIT_STEP_MS_MAX: Final = 500
+HOOK_RENEW_MS: Final = LEASE_MS // 3
+
 # JavaScript's safe integers: every integer on the wire stays below 2**53.
 SAFE_INTEGER_MAX: Final = 2**53 - 1
