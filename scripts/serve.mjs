@@ -133,16 +133,25 @@ mkdirSync(process.env.TMPDIR, { recursive: true });
 const { Miniflare, convertV4MiniflareOptions } = await import("miniflare");
 const miniflare = new Miniflare(convertV4MiniflareOptions(miniflareOptions(readConfig(), options, state)));
 
+let ending = false;
+
 async function end(code) {
+  if (ending) {
+    return;
+  }
+  ending = true;
   // Disposing of an instance that never started raises what `ready` raised.
   await miniflare.dispose().catch(() => undefined);
   rmSync(options.state ? process.env.TMPDIR : state, { recursive: true, force: true });
   process.exit(code);
 }
 
-function fail(error) {
-  process.stderr.write(`serve: ${error.stack}\n`);
-  return end(1);
+async function fail(error) {
+  // A signal to the whole group (Ctrl-C) ends workerd as well: then it did not fail.
+  if (!ending) {
+    process.stderr.write(`serve: ${error.stack}\n`);
+    await end(1);
+  }
 }
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
