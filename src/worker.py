@@ -1,27 +1,10 @@
 """The deployable worker: the main module that `wrangler.toml` names."""
 
-from __future__ import annotations
+from dcb_runtime.cloudflare.entry import EventStore
+from dcb_runtime.cloudflare.objects import Allocator, Bootstrap, Tag
 
-from typing import Any
-
-from workers import DurableObject, Response, WorkerEntrypoint
-
-
-class Allocator(DurableObject):
-    """The sequencer of a service."""
+__all__ = ["Allocator", "Bootstrap", "Default", "Tag"]
 
 
-class Tag(DurableObject):
-    """The events of one tag."""
-
-
-class Bootstrap(DurableObject):
-    """The import into a fresh service."""
-
-
-class Default(WorkerEntrypoint):
-    """The entry worker."""
-
-    async def fetch(self, _request: Any) -> Response:
-        """Answer every request alike, until there are routes."""
-        return Response("ok")
+class Default(EventStore):
+    """The entry point. A deployment's own hook is plugged in here, see `EventStore.hooks`."""

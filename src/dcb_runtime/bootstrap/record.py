@@ -18,7 +18,7 @@ from dcb_runtime.ports import Storage
 
 RECORD_SCHEMA_VERSION: Final = 1
 
-_EVENT_PHASES: Final = ("index", "log", "verify_index", "verify_log")
+_EVENT_PHASES: Final = ("index", "seed", "log", "verify_index", "verify_log", "verified", "done")
 
 
 def working(control: Control) -> bool:

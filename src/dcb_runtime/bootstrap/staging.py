@@ -124,10 +124,11 @@ class Staging:
         The rows are those behind (``tag``, ``position``); versions are counted on from ``version``.
         """
         row = self._storage.exec(
-            """WITH upcoming AS (SELECT t.tag, x.position FROM staged_tag t JOIN staged_event_tag x USING (tag_id)
-                WHERE t.tag >= ? AND (t.tag > ? OR x.position > ?) ORDER BY t.tag, x.position LIMIT ?),
+            f"""WITH upcoming AS (SELECT t.tag, x.position FROM staged_tag t JOIN staged_event_tag x USING (tag_id)
+                WHERE t.tag >= ? AND (t.tag > ? OR x.position > ?) ORDER BY t.tag, x.position
+                LIMIT {TAG_ROWS_MAX}),
             numbered AS (SELECT tag, position,
-                row_number() OVER (PARTITION BY tag ORDER BY position) + iif(tag = ?, ?, 0) AS version FROM upcoming)
+                row_number() OVER (PARTITION BY tag ORDER BY position) + iif(tag = ?, {version}, 0) AS version FROM upcoming)
             SELECT (SELECT json_group_array(json_array(tag, version, position))
                     FROM (SELECT * FROM numbered ORDER BY tag, position)),
                 (SELECT count(*) FROM upcoming),
@@ -135,9 +136,7 @@ class Staging:
             tag,
             tag,
             position,
-            TAG_ROWS_MAX,
             tag,
-            version,
         )[0]
         last = TagPlace(*json.loads(row[2])) if row[2] is not None else None
         return sha256(row[0].encode()).hexdigest(), int(row[1]), last

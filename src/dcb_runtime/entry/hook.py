@@ -25,7 +25,7 @@ class AfterVerifyBeforeReady(Protocol):
     """Builds what the deployment needs before a service opens: read models, caches."""
 
     def __call__(
-        self, service_id: str, import_id: str, lease_epoch: int, manifest: dict[str, Any]
+        self, service_id: str, import_id: str, lease_epoch: int, manifest: dict[str, Any], /
     ) -> Awaitable[None] | None:
         """Do the deployment's part, at once or as an awaitable.
 

@@ -28,9 +28,10 @@ LOG_NOT_FRESH = ErrorKind(
 
 PROVIDER: Final = "d1"
 
+_VERSION: Final[Statement] = ("SELECT version FROM dcb_schema", ())
 _OWN: Final = "service = (SELECT service FROM dcb_service WHERE service_id = ?)"
 _FENCE: Final = "service_id = ? AND import_id = ? AND lease_epoch = ?"
-_INCOMING: Final = f"SELECT ? + key AS position, {FROM_JSON} FROM json_each(?)"
+_INCOMING: Final = f"SELECT {{first}} + key AS position, {FROM_JSON} FROM json_each(?)"
 _CLASHES: Final = f"""SELECT i.event_id FROM incoming i JOIN dcb_event e ON e.{_OWN} AND e.position = i.position
     WHERE NOT ({same_fields("e", "i")})
     UNION ALL
@@ -108,8 +109,8 @@ class EventLog:
         known id or position, ``log_fenced`` for a stale epoch; then nothing of the chunk is written. One
         transaction of four statements.
         """
-        incoming = f"WITH incoming AS ({_INCOMING})"
-        chunk = (first_position, events)
+        incoming = f"WITH incoming AS ({_INCOMING.format(first=first_position)})"
+        chunk = (events,)
         ours = (service_id, import_id, lease_epoch)
         rows = await self._batch(
             (f"{incoming} {_CLASHES} LIMIT 1", (*chunk, service_id, service_id)),
@@ -183,6 +184,3 @@ class EventLog:
             )
         )
         return [(int(row[0]), json.loads(row[1])) for row in rows[0]]
-
-
-_VERSION: Final[Statement] = ("SELECT version FROM dcb_schema", ())

@@ -1,0 +1,39 @@
+"""The one place where binds and rows cross the border to JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pyodide.ffi import jsnull, to_js
+
+from dcb_runtime.ports import Bind, Row
+
+INTEGER_MAX: Final = 2**53 - 1
+"""JavaScript's safe integers: a larger one would become a BigInt, which SQL bindings refuse."""
+
+BINDS_MAX: Final = 100
+
+
+def to_binds(binds: Sequence[Bind]) -> list[Any]:
+    """Binds as JavaScript values. Raises ``TypeError`` for what the platform would silently turn into text."""
+    if len(binds) > BINDS_MAX:
+        raise TypeError(f"{len(binds)} binds, the platform takes {BINDS_MAX}")
+    return [_to_bind(bind) for bind in binds]
+
+
+def _to_bind(bind: Bind) -> Any:
+    if bind is None:
+        return jsnull
+    if isinstance(bind, str):
+        return bind
+    if isinstance(bind, bytes):
+        return to_js(bind)
+    if isinstance(bind, int) and not isinstance(bind, bool) and abs(bind) <= INTEGER_MAX:
+        return bind
+    raise TypeError(f"cannot bind a {type(bind).__name__}")
+
+
+def to_row(values: Sequence[Any]) -> Row:
+    """One row with SQL's NULL as ``None``."""
+    return [None if value is jsnull else value for value in values]

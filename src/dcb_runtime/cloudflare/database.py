@@ -1,0 +1,30 @@
+"""The shared database of the event log over D1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyodide.ffi import JsException, to_js
+
+from dcb_runtime.cloudflare.convert import to_binds, to_row
+from dcb_runtime.ports import DatabaseError, Row, Statement
+
+
+class D1Database:
+    """The ``Database`` port: one ``batch`` is one transaction.
+
+    D1 answers with objects, so the columns of one SELECT must have different names.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    async def batch(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Run all statements in one transaction; one hop."""
+        try:
+            prepared = [self._raw.prepare(sql).bind(*to_binds(binds)) for sql, binds in statements]
+            results = await self._raw.batch(to_js(prepared))
+        except JsException as refused:
+            raise DatabaseError(str(refused)) from None
+        return [[to_row(list(row.values())) for row in result.results.to_py()] for result in results]

@@ -1,0 +1,66 @@
+"""The entry Worker's shell: requests become values, the answer becomes a Response."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from workers import Response, WorkerEntrypoint
+
+from dcb_runtime.cloudflare.database import D1Database
+from dcb_runtime.cloudflare.peers import ObjectPeers
+from dcb_runtime.cloudflare.world import SystemClock, SystemTimer, log_line
+from dcb_runtime.entry.app import Entry
+from dcb_runtime.entry.auth import Secrets
+from dcb_runtime.entry.hook import Hooks
+from dcb_runtime.entry.http import HttpRequest, body_reader
+from dcb_runtime.log.event_log import EventLog
+from dcb_runtime.spans.none import NoSpans
+
+
+class EventStore(WorkerEntrypoint):
+    """The deployment's entry point. A deployment with a hook of its own subclasses this as ``Default``."""
+
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(ctx, env)
+        raw = self.env._env
+        self.entry = Entry(
+            peers=ObjectPeers(raw),
+            log=EventLog(D1Database(raw.DB)),
+            secrets=Secrets(_text(raw, "API_TOKEN"), _text(raw, "REPAIR_OPERATOR_TOKEN")),
+            clock=SystemClock(),
+            timer=SystemTimer(),
+            hooks=self.hooks(),
+            spans=NoSpans(),
+            log_line=log_line,
+        )
+
+    def hooks(self) -> Hooks:
+        """What the deployment plugs in."""
+        return Hooks()
+
+    async def fetch(self, request: Any) -> Response:
+        """Answer one request."""
+        raw = request.js_object
+        parts = urlsplit(raw.url)
+        headers = {str(name): str(value) for name, value in raw.headers}
+        body = body_reader(headers, lambda: _chunks(raw))
+        answer = await self.entry.handle(HttpRequest(raw.method, parts.path, parts.query, headers, body))
+        return Response(answer.body, status=answer.status, headers=dict(answer.headers))
+
+
+def _text(env: Any, name: str) -> str | None:
+    value = getattr(env, name, None)
+    return value if isinstance(value, str) else None
+
+
+async def _chunks(request: Any) -> AsyncIterator[bytes]:
+    if not request.body:
+        return
+    reader = request.body.getReader()
+    while True:
+        part = await reader.read()
+        if part.done:
+            return
+        yield part.value.to_bytes()

@@ -1,0 +1,1 @@
+"""The ports on plain Python: ``sqlite3``, a clock that tests move, objects in one process."""
