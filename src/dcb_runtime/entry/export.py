@@ -21,7 +21,7 @@ from dcb_runtime.limits import (
     READ_PAGE_EVENTS_MAX,
 )
 from dcb_runtime.ports import Clock, DatabaseError, Peers, Reply, Timer
-from dcb_runtime.rules.dump_v2 import ChainDigest
+from dcb_runtime.rules.dump_v2 import ChainDigest, manifest_v2
 from dcb_runtime.rules.scope import is_service_id
 from dcb_runtime.wire import Struct, decode, reply
 
