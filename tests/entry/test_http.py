@@ -59,17 +59,23 @@ def test_a_body_that_declares_too_much_is_not_even_opened() -> None:
         asyncio.run(_awaited(body_reader({"content-length": "11"}, opened)(10)))
 
 
-def test_a_stream_is_left_at_the_chunk_that_is_too_much() -> None:
-    read_so_far: list[int] = []
+def test_a_stream_is_left_and_closed_at_the_chunk_that_is_too_much() -> None:
+    seen: list[str] = []
 
     async def endless() -> AsyncIterator[bytes]:
-        while True:
-            read_so_far.append(1)
-            yield b"12345"
+        try:
+            while True:
+                seen.append("chunk")
+                yield b"12345"
+        finally:
+            seen.append("closed")
 
-    with pytest.raises(CodedError, match="body_too_large"):
-        asyncio.run(_awaited(body_reader({}, endless)(10)))
-    assert len(read_so_far) == 3
+    async def too_much() -> None:
+        with pytest.raises(CodedError, match="body_too_large"):
+            await body_reader({}, endless)(10)
+        assert seen == ["chunk", "chunk", "chunk", "closed"]
+
+    asyncio.run(too_much())
 
 
 async def _awaited(awaitable: object) -> object:

@@ -85,10 +85,16 @@ def body_reader(headers: Mapping[str, str], chunks: Callable[[], AsyncIterable[b
         if declared.isascii() and declared.isdecimal() and _above(declared, bytes_max):
             raise BODY_TOO_LARGE(bytesMax=bytes_max)
         body = bytearray()
-        async for chunk in chunks():
-            if len(body) + len(chunk) > bytes_max:
-                raise BODY_TOO_LARGE(bytesMax=bytes_max)
-            body += chunk
+        pieces = chunks()
+        try:
+            async for chunk in pieces:
+                if len(body) + len(chunk) > bytes_max:
+                    raise BODY_TOO_LARGE(bytesMax=bytes_max)
+                body += chunk
+        finally:
+            close = getattr(pieces, "aclose", None)  # a generator that is left halfway has a reader to give back
+            if close is not None:
+                await close()
         return bytes(body)
 
     return read_body
