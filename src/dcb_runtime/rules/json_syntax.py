@@ -15,8 +15,9 @@ from dcb_runtime.limits import PAYLOAD_DEPTH_MAX
 
 _STEPS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
-# A string (which may lack its end) or a run of anything else that is no bracket. Possessive: never tried twice.
-_NO_BRACKETS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^\[\]{}"]++', re.DOTALL)
+# Strings (the last may lack its end) and whatever else is no bracket, then the brackets. Possessive, and matches
+# anywhere: no part of the text is tried twice.
+_BRACKETS: Final = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^\[\]{}"]++)*+([\[\]{}]*+)', re.DOTALL)
 
 _TOKEN: Final = re.compile(
     r"[ \t\n\r]++"
@@ -40,8 +41,8 @@ def json_depth(text: str, start: int = 0) -> int:
 
     Exact for JSON; for other text never less than the depth that a scanner reaches before it fails.
     """
-    brackets = _NO_BRACKETS.sub("", text[start:] if start else text)
-    return max(accumulate(_STEPS.get(mark, 0) for mark in brackets), default=0)
+    brackets = "".join(_BRACKETS.findall(text, start))
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
 def deeper_than(text: str, depth_max: int, start: int = 0) -> bool:
