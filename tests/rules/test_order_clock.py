@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,9 @@ from dcb_runtime.rules.suid import (
     ticks_of,
 )
 from tests.rules.builders import refused
+
+if TYPE_CHECKING:
+    from random import Random
 
 NOW_MS = 1_767_225_600_000
 NOW = ticks_from_unix_ms(NOW_MS)
@@ -98,11 +103,11 @@ def test_the_time_of_an_allocation_is_iso_or_plain_ticks() -> None:
     st.lists(st.tuples(st.integers(NOW_MS - 10_000, NOW_MS + 10_000), st.integers(1, 5)), min_size=1, max_size=20),
     st.randoms(use_true_random=False),
 )
-def test_suids_rise_whatever_the_clock_does(calls: list[tuple[int, int]], random: object) -> None:
+def test_suids_rise_whatever_the_clock_does(calls: list[tuple[int, int]], random: Random) -> None:
     watermark: str | None = None
     issued: list[str] = []
     for now_ms, count in calls:
-        step = issue_suids(now_ms, watermark, count, lambda size: random.randbytes(size))  # type: ignore[attr-defined]
+        step = issue_suids(now_ms, watermark, count, random.randbytes)
         assert step.base_ticks == ticks_of(step.suids[0]) >= ticks_from_unix_ms(now_ms)
         issued += step.suids
         watermark = step.watermark

@@ -9,11 +9,12 @@ form differs between the languages, and no valid dump has one.
 from __future__ import annotations
 
 import json
-import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+from dcb_runtime.rules.text import ASTRAL, SURROGATE
+
+if TYPE_CHECKING:
+    import re
 
 _SORTED: Final = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -28,10 +29,10 @@ def canonical(value: Any) -> str:
     text = _SORTED.encode(value)
     if text.isascii():
         return text
-    if _ASTRAL.search(text):
+    if ASTRAL.search(text):
         # Only next to an astral character do code points sort differently from UTF-16 code units.
         text = _AS_GIVEN.encode(_sorted_by_code_unit(value))
-    return _SURROGATE.sub(_escape, text)
+    return SURROGATE.sub(_escape, text)
 
 
 def _sorted_by_code_unit(value: Any) -> Any:

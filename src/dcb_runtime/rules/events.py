@@ -85,19 +85,14 @@ def is_metadata(value: object) -> bool:
     )
 
 
-def is_tag(value: object) -> bool:
-    """Whether ``value`` is a tag within this service's limits."""
-    return (
-        isinstance(value, str)
-        and 1 <= len(value) <= TAG_CHARACTERS_MAX
-        and value not in (".", "..")
-        and _TAG_FAULT.search(value) is None
-    )
-
-
 def check_tag(value: object, place: str = "") -> str:
     """Return the tag. Raises ``TAG_INVALID``."""
-    if not isinstance(value, str) or not is_tag(value):
+    if (
+        not isinstance(value, str)
+        or not 1 <= len(value) <= TAG_CHARACTERS_MAX
+        or value in (".", "..")
+        or _TAG_FAULT.search(value)
+    ):
         raise TAG_INVALID(place)
     return value
 

@@ -6,9 +6,10 @@ the rule: the reference protocol's section on the digest.
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Final
+
+from dcb_runtime.rules.text import ASTRAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 _OFFSET_BASIS: Final = 2_166_136_261
 _UNROLLED: Final = 8
 
-_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _UTF_16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
@@ -39,7 +39,7 @@ def _first_units(text: str) -> Sequence[int]:
     """The first UTF-16 unit of each code point, made in bulk."""
     if text.isascii():
         return text.encode("ascii")
-    high_surrogates = _ASTRAL.sub(lambda match: chr(0xD7C0 + (ord(match.group()) >> 10)), text)
+    high_surrogates = ASTRAL.sub(lambda match: chr(0xD7C0 + (ord(match.group()) >> 10)), text)
     return memoryview(high_surrogates.encode(_UTF_16, "surrogatepass")).cast("H")
 
 

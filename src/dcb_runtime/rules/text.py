@@ -1,16 +1,20 @@
-"""What a Python string can hold that UTF-8, and therefore storage and the wire, cannot: surrogates."""
+"""Where Python's code points differ from UTF-8 and from JavaScript's UTF-16: surrogates and astral characters."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""One that stands alone: in a Python string a pair is one astral character. UTF-8, and so the storage, has none."""
+
+ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+"""A character that UTF-16 writes as a pair of surrogates."""
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether ``text`` has a lone surrogate. In a Python string each one is lone: a pair is one character."""
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    """Whether ``text`` has a lone surrogate."""
+    return not text.isascii() and SURROGATE.search(text) is not None
 
 
 def utf8_bytes(text: str) -> int:
