@@ -15,7 +15,7 @@ UNKNOWN_MEMBER_TEXT = "Object contains unknown field"
 """How msgspec's message begins for a member that the struct does not have (msgspec 0.23)."""
 
 
-class Struct(msgspec.Struct, forbid_unknown_fields=True, rename="camel", frozen=True):
+class Struct(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Base of every body: camelCase on the wire, unknown members are refused."""
 
 

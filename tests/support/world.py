@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from dcb_runtime.dispatch import target
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.ports import PeerError, Reply
 from dcb_runtime.rules.scope import object_name
+from dcb_runtime.spans.none import NO_SPANS
+from dcb_runtime.spans.port import Spans
 from dcb_runtime.tag.actor import Tag
 from tests.support.sqlite import SqliteDatabase, SqliteStorage
 
@@ -40,6 +43,13 @@ class CountingEntropy:
     def random_bytes(self, count: int) -> bytes:
         self.calls += 1
         return (self.calls.to_bytes(8, "big") * (count // 8 + 1))[:count]
+
+
+class NoWait:
+    """The ``Timer`` port of an object: lets others come in between, and takes no time."""
+
+    async def sleep(self, wait_ms: int) -> None:
+        await asyncio.sleep(0)
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,7 @@ class World:
         self.actors: dict[tuple[str, str], Actor] = {}
         self.calls: list[Call] = []
         self.log_lines: list[str] = []
+        self.spans: Spans = NO_SPANS
         self.lose_request: Fault | None = None
         self.lose_reply: Fault | None = None
 
@@ -88,9 +99,11 @@ class World:
         key = (actor_class, name)
         if key not in self.actors:
             storage = self.storage(actor_class, name)
-            platform = Platform(storage, self.clock, self.entropy, self, self.log_lines.append)
+            platform = Platform(storage, self.clock, self.entropy, self, NoWait(), self.spans, self.log_lines.append)
             made = {"allocator": Allocator, "tag": Tag}
-            self.actors[key] = Bootstrap(platform, self.log) if actor_class == "bootstrap" else made[actor_class](platform)
+            self.actors[key] = (
+                Bootstrap(platform, self.log) if actor_class == "bootstrap" else made[actor_class](platform)
+            )
         return self.actors[key]
 
     def restart(self) -> None:
@@ -115,7 +128,11 @@ class World:
 
     async def run_due_alarms(self) -> int:
         """Run each alarm that is due once; how many there were."""
-        due = [key for key, storage in self.storages.items() if storage.at_ms is not None and storage.at_ms <= self.clock.ms]
+        due = [
+            key
+            for key, storage in self.storages.items()
+            if storage.at_ms is not None and storage.at_ms <= self.clock.ms
+        ]
         for key in due:
             self.storages[key].at_ms = None
             await self.actor(*key).alarm()

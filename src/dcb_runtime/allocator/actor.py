@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -23,8 +23,11 @@ from dcb_runtime.rules.suid import check_suid
 from dcb_runtime.schema import Schema
 from dcb_runtime.wire import Struct, decode, encode, reply
 
-STATE_SCHEMA_VERSION = 5
+STATE_SCHEMA_VERSION: Final = 5
 """The version that the reference's state carries (reference-protocol section 6.1)."""
+
+ALLOCATE: Final = "/allocate"
+ATTEMPTS: Final = "/attempts/"
 
 ALLOCATOR_ROUTE_NOT_FOUND = ErrorKind("allocator_route_not_found", 404, "the allocator has no such route")
 ALLOCATION_NOT_FOUND = ErrorKind("allocation_not_found", 404, "no such attempt was decided here; allocate first")
@@ -107,13 +110,7 @@ class Allocator(Actor):
         self._fence = Fence(self._storage)
         self._index = EventIndex(self._storage)
         self._issuer = Issuer(self._storage, platform.clock, platform.entropy)
-
-    async def route(self, request: Request) -> Reply:
-        """Dispatch one request. Raises ``CodedError`` for every refusal."""
-        key = (request.method, request.path)
-        if request.method == "GET" and request.path.startswith("/attempts/"):
-            return self._attempt(request)
-        handlers = {
+        self._handlers = {
             ("GET", "/state"): self._state,
             ("GET", "/lineage"): self._peek,
             ("POST", "/seed-after"): self._seed_after,
@@ -125,14 +122,25 @@ class Allocator(Actor):
             ("POST", "/index/events"): self._index_events,
             ("POST", "/index/tags"): self._index_tags,
         }
-        if key == ("POST", "/allocate"):
+        self.paths = frozenset(path for _, path in self._handlers) | {ALLOCATE}
+
+    async def route(self, request: Request) -> Reply:
+        """Dispatch one request. Raises ``CodedError`` for every refusal."""
+        if request.method == "GET" and request.path.startswith(ATTEMPTS):
+            return self._attempt(request)
+        if (request.method, request.path) == ("POST", ALLOCATE):
             return await self._allocate(request)
-        if key not in handlers:
+        handler = self._handlers.get((request.method, request.path))
+        if handler is None:
             raise ALLOCATOR_ROUTE_NOT_FOUND()
-        return handlers[key](request)
+        return handler(request)
+
+    def operation(self, request: Request) -> str:
+        """The route's name for a span."""
+        return f"{ATTEMPTS}{{attemptId}}" if request.path.startswith(ATTEMPTS) else super().operation(request)
 
     def _lineage(self) -> str:
-        """This service's lineage, made at the first touch and the same ever after."""
+        """The lineage of the service, made at the first touch and the same ever after."""
         self._schema.ensure()
         rows = self._storage.exec("SELECT allocator_lineage_id FROM identity")
         if rows:
@@ -168,7 +176,7 @@ class Allocator(Actor):
         return reply(200, {"allocatorLineageId": rows[0][0] if rows else None, "mode": self._fence.mode()})
 
     def _attempt(self, request: Request) -> Reply:
-        attempt_id = path_tail(request.path, "/attempts/")
+        attempt_id = path_tail(request.path, ATTEMPTS)
         if not attempt_id:
             raise INVALID_ATTEMPT_ID()
         vector = self._issuer.stored(attempt_id) if self._schema.exists() else None

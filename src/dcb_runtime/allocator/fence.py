@@ -101,7 +101,7 @@ class Fence:
 
         Raises ``fence_epoch_stale`` or ``fence_mismatch`` when a newer or another import holds the fence.
         """
-        mode, import_id, digest, lease_epoch, outcome = self._row()
+        mode, _, _, lease_epoch, outcome = self._row()
         if lease_epoch > holder.lease_epoch and mode == "open":
             return
         if mode == "importing":

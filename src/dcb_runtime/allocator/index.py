@@ -82,7 +82,8 @@ class EventIndex:
             SELECT count(*) FROM incoming i JOIN event e ON e.position = i.position
             JOIN event_type t ON t.type_id = e.type_id
             WHERE e.event_id = i.event_id AND e.suid = i.suid AND t.name = i.type_name
-              AND {stored} = (SELECT json_group_array(value) FROM (SELECT value FROM json_each(i.tags) ORDER BY value))""",
+              AND {stored} = (SELECT json_group_array(value)
+                              FROM (SELECT value FROM json_each(i.tags) ORDER BY value))""",
             events,
         )
         return int(rows[0][0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +40,28 @@ class Bootstrap(Actor):
         self._planner = Planner(context)
         self._runner = Runner(context, self._planner.settle)
         self._life = Lifecycle(context, HookClaims(platform))
+        # Routes that may need hops, routes that are one transaction, and routes that leave work to the alarm.
+        self._asked: dict[str, Callable[[str, str], Awaitable[Reply]]] = {
+            "/plan": self._plan,
+            "/abort": self._abort,
+            "/takeover": self._takeover,
+            "/ready": self._ready,
+        }
+        self._decided: dict[str, Callable[[Control, str], Reply]] = {
+            "/command/admit": self._commands.admit,
+            "/command/finalize": self._commands.finalize,
+            "/command/release": self._commands.release,
+            "/route/check": self._commands.check_route,
+            "/hook/claim": self._claim,
+            "/hook/renew": self._life.renew_hook,
+            "/hook/release": self._life.release_hook,
+        }
+        self._started: dict[str, Callable[[str, str], None]] = {
+            "/import": self._life.start_import,
+            "/verify": self._life.start_verify,
+            "/reset": self._life.start_reset,
+        }
+        self.paths = frozenset({"/state", "/receipt", *self._asked, *self._decided, *self._started})
 
     async def route(self, request: Request) -> Reply:
         """Dispatch one request in the reference's order of checks. Raises ``CodedError`` for every refusal."""
@@ -59,30 +81,13 @@ class Bootstrap(Actor):
     async def _post(self, service_id: str, request: Request) -> Reply:
         self._schema.ensure()
         text = request.body or ""
-        asynchronous: dict[str, Callable[[str, str], Any]] = {
-            "/plan": self._plan,
-            "/abort": self._abort,
-            "/takeover": self._takeover,
-            "/ready": self._ready,
-        }
-        decided: dict[str, Callable[[Control, str], Reply]] = {
-            "/command/admit": self._commands.admit,
-            "/command/finalize": self._commands.finalize,
-            "/command/release": self._commands.release,
-            "/route/check": self._commands.check_route,
-            "/hook/claim": self._claim,
-            "/hook/renew": self._life.renew_hook,
-            "/hook/release": self._life.release_hook,
-        }
-        started = {"/import": self._life.start_import, "/verify": self._life.start_verify, "/reset": self._life.start_reset}
-        if request.path in asynchronous:
-            answer: Reply = await asynchronous[request.path](service_id, text)
-            return answer
-        if request.path in decided:
-            decide = decided[request.path]
+        if request.path in self._asked:
+            return await self._asked[request.path](service_id, text)
+        if request.path in self._decided:
+            decide = self._decided[request.path]
             return self._storage.transaction(lambda: decide(self._store.load(service_id), text))
-        if request.path in started:
-            started[request.path](service_id, text)
+        if request.path in self._started:
+            self._started[request.path](service_id, text)
             return self._told(service_id)
         raise ROUTE_NOT_FOUND()
 

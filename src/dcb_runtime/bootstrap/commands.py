@@ -79,7 +79,7 @@ class Commands:
         return reply(200, {"leaseEpoch": control.lease_epoch, "admitted": True})
 
     def finalize(self, control: Control, text: str | None) -> Reply:
-        """Whether the command still holds: it was admitted under the present epoch and nothing was planned. Reads only."""
+        """Whether the command still holds: admitted under the present epoch, and nothing planned. Reads only."""
         body = decode(text, FinalizeBody, COMMAND_INVALID, syntax=BODY_INVALID)
         rows = self._storage.exec("SELECT lease_epoch FROM command WHERE command_id = ?", body.command_id)
         if not (_epoch(body.lease_epoch) and rows and rows[0][0] == body.lease_epoch == control.lease_epoch):

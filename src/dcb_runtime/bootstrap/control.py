@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from dcb_runtime.limits import LEASE_MS
@@ -132,9 +132,7 @@ class Control:
 
 _COLUMNS: Final = tuple(field.name for field in fields(Control))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM control"
-_WRITE: Final = (
-    f"INSERT OR REPLACE INTO control (singleton, {', '.join(_COLUMNS)}) VALUES (1{', ?' * len(_COLUMNS)})"
-)
+_WRITE: Final = f"INSERT OR REPLACE INTO control (singleton, {', '.join(_COLUMNS)}) VALUES (1{', ?' * len(_COLUMNS)})"
 
 
 class ControlStore:
@@ -191,4 +189,4 @@ def iso(ms: int | None) -> str | None:
     """Unix ms as ISO 8601 text in UTC with three decimals."""
     if ms is None:
         return None
-    return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dcb_runtime.errors import ErrorKind
 
-SERVICE_REQUIRED = ErrorKind(
-    "bootstrap_service_required", 400, "name the service in the query parameter __serviceId"
-)
+SERVICE_REQUIRED = ErrorKind("bootstrap_service_required", 400, "name the service in the query parameter __serviceId")
 BODY_INVALID = ErrorKind("bootstrap_body_invalid", 400, "the body must be one JSON document of the route's shape")
 ROUTE_NOT_FOUND = ErrorKind("bootstrap_route_not_found", 404, "the coordinator has no such route")
 EPOCH_REJECTED = ErrorKind(

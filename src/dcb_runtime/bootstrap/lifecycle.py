@@ -240,9 +240,7 @@ class Lifecycle:
             control = replace(control, status=READY, ready_at_ms=now_ms, lease_until_ms=None)
             control = control.at(Cursor("opening"), now_ms)
             self._store.save(control)
-            self._storage.exec(
-                "INSERT OR REPLACE INTO receipt VALUES (1, ?)", encode(receipt(control, self._store))
-            )
+            self._storage.exec("INSERT OR REPLACE INTO receipt VALUES (1, ?)", encode(receipt(control, self._store)))
             self._hooks.clear()
             return control
 

@@ -28,6 +28,10 @@ from dcb_runtime.errors import INTERNAL_ERROR, CodedError
 STEPS_PER_ALARM: Final = 200
 """After so many steps the alarm ends and comes again at once: a handler must not run without bound."""
 
+STEP_PAUSE_MS: Final = 1
+"""A wait between two steps: calls between objects of one process are no I/O, and without a pause a local
+runtime would not look at its sockets, nor at an operator's abort, before the alarm ends."""
+
 RETRY_MS_MIN: Final = 500
 RETRY_MS_MAX: Final = 30_000
 """Back-off after a failure: doubled each time between these two."""
@@ -58,6 +62,7 @@ class Runner:
                 return
             if not await self.take_step(control):
                 return
+            await self._context.platform.timer.sleep(STEP_PAUSE_MS)
         self._context.wake()
 
     async def take_step(self, control: Control) -> bool:

@@ -61,9 +61,11 @@ class Staging:
             SELECT position, length(CAST(value AS BLOB)), {FROM_JSON} FROM incoming""",
             rows,
         )
-        tags = f"{incoming}, tagged AS (SELECT position, j.value AS tag FROM incoming i, json_each(i.value, '$.eventTags') j)"
+        tags = f"""{incoming}, tagged AS
+            (SELECT position, j.value AS tag FROM incoming i, json_each(i.value, '$.eventTags') j)"""
         self._storage.exec(
-            f"""{tags} INSERT INTO staged_tag (tag, event_count) SELECT tag, count(*) FROM tagged WHERE true GROUP BY tag
+            f"""{tags} INSERT INTO staged_tag (tag, event_count)
+            SELECT tag, count(*) FROM tagged WHERE true GROUP BY tag
             ON CONFLICT (tag) DO UPDATE SET event_count = event_count + excluded.event_count""",
             rows,
         )
@@ -127,8 +129,8 @@ class Staging:
             f"""WITH upcoming AS (SELECT t.tag, x.position FROM staged_tag t JOIN staged_event_tag x USING (tag_id)
                 WHERE t.tag >= ? AND (t.tag > ? OR x.position > ?) ORDER BY t.tag, x.position
                 LIMIT {TAG_ROWS_MAX}),
-            numbered AS (SELECT tag, position,
-                row_number() OVER (PARTITION BY tag ORDER BY position) + iif(tag = ?, {version}, 0) AS version FROM upcoming)
+            numbered AS (SELECT tag, position, row_number() OVER (PARTITION BY tag ORDER BY position)
+                + iif(tag = ?, {version}, 0) AS version FROM upcoming)
             SELECT (SELECT json_group_array(json_array(tag, version, position))
                     FROM (SELECT * FROM numbered ORDER BY tag, position)),
                 (SELECT count(*) FROM upcoming),

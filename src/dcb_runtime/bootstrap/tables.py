@@ -69,7 +69,10 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             command_id TEXT NOT NULL UNIQUE,
             lease_epoch INTEGER NOT NULL,
             released INTEGER NOT NULL)""",
-        "CREATE TABLE verification (part TEXT PRIMARY KEY, events INTEGER NOT NULL, tags INTEGER NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE verification (
+            part TEXT PRIMARY KEY,
+            events INTEGER NOT NULL,
+            tags INTEGER NOT NULL) WITHOUT ROWID""",
         """CREATE TABLE hook_claim (
             singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
             token TEXT NOT NULL,

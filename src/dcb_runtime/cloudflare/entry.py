@@ -10,13 +10,13 @@ from workers import Response, WorkerEntrypoint
 
 from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.peers import ObjectPeers
+from dcb_runtime.cloudflare.settings import chosen_spans, text_setting
 from dcb_runtime.cloudflare.world import SystemClock, SystemTimer, log_line
 from dcb_runtime.entry.app import Entry
 from dcb_runtime.entry.auth import Secrets
 from dcb_runtime.entry.hook import Hooks
 from dcb_runtime.entry.http import HttpRequest, body_reader
 from dcb_runtime.log.event_log import EventLog
-from dcb_runtime.spans.none import NoSpans
 
 
 class EventStore(WorkerEntrypoint):
@@ -28,11 +28,11 @@ class EventStore(WorkerEntrypoint):
         self.entry = Entry(
             peers=ObjectPeers(raw),
             log=EventLog(D1Database(raw.DB)),
-            secrets=Secrets(_text(raw, "API_TOKEN"), _text(raw, "REPAIR_OPERATOR_TOKEN")),
+            secrets=Secrets(text_setting(raw, "API_TOKEN"), text_setting(raw, "REPAIR_OPERATOR_TOKEN")),
             clock=SystemClock(),
             timer=SystemTimer(),
             hooks=self.hooks(),
-            spans=NoSpans(),
+            spans=chosen_spans(raw),
             log_line=log_line,
         )
 
@@ -48,11 +48,6 @@ class EventStore(WorkerEntrypoint):
         body = body_reader(headers, lambda: _chunks(raw))
         answer = await self.entry.handle(HttpRequest(raw.method, parts.path, parts.query, headers, body))
         return Response(answer.body, status=answer.status, headers=dict(answer.headers))
-
-
-def _text(env: Any, name: str) -> str | None:
-    value = getattr(env, name, None)
-    return value if isinstance(value, str) else None
 
 
 async def _chunks(request: Any) -> AsyncIterator[bytes]:

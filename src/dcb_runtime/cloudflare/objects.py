@@ -12,8 +12,9 @@ from dcb_runtime.allocator.actor import Allocator as AllocatorActor
 from dcb_runtime.bootstrap.actor import Bootstrap as BootstrapActor
 from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.peers import ObjectPeers, to_wire
+from dcb_runtime.cloudflare.settings import chosen_spans
 from dcb_runtime.cloudflare.storage import ObjectStorage
-from dcb_runtime.cloudflare.world import SystemClock, SystemEntropy, log_line
+from dcb_runtime.cloudflare.world import SystemClock, SystemEntropy, SystemTimer, log_line
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.tag.actor import Tag as TagActor
 
@@ -28,7 +29,10 @@ class ActorObject(DurableObject):
     def make_platform(self) -> Platform:
         """The ports of this object."""
         storage = ObjectStorage(self.ctx.storage._binding)
-        return Platform(storage, SystemClock(), SystemEntropy(), ObjectPeers(self.env._env), log_line)
+        env = self.env._env
+        return Platform(
+            storage, SystemClock(), SystemEntropy(), ObjectPeers(env), SystemTimer(), chosen_spans(env), log_line
+        )
 
     def make_actor(self, platform: Platform) -> Actor:
         """The rules that this object runs."""

@@ -1,4 +1,7 @@
-"""An object's storage over the raw ``ctx.storage``: the SDK's wrapper costs ten times as much and keeps callbacks alive."""
+"""An object's storage over the raw ``ctx.storage``.
+
+The SDK's wrapper of it costs ten times as much, and never frees a callback that passed through it.
+"""
 
 from __future__ import annotations
 

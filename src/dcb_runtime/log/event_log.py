@@ -156,7 +156,10 @@ class EventLog:
     async def close_import(self, service_id: str, import_id: str, lease_epoch: int) -> None:
         """Let no import up to this epoch write any more (after READY); again is fine."""
         await self._batch(
-            (f"UPDATE dcb_service SET lease_epoch = lease_epoch + 1 WHERE {_FENCE}", (service_id, import_id, lease_epoch))
+            (
+                f"UPDATE dcb_service SET lease_epoch = lease_epoch + 1 WHERE {_FENCE}",
+                (service_id, import_id, lease_epoch),
+            )
         )
 
     async def compared(self, service_id: str, after: int, until: int) -> str:

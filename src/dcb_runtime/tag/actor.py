@@ -100,13 +100,7 @@ class Tag(Actor):
         self._schema = Schema(self._storage, MIGRATIONS)
         self._events = TagEvents(self._storage)
         self._admission = Admission(self._storage)
-
-    async def route(self, request: Request) -> Reply:
-        """Dispatch one request. Raises ``CodedError`` for every refusal."""
-        tag = request.query.get("__tag")
-        if not tag:
-            raise TAG_IDENTITY_REQUIRED()
-        handlers = {
+        self._handlers = {
             ("GET", "/state"): self._state,
             ("GET", "/head-facts"): self._head_facts,
             ("GET", "/events"): self._page,
@@ -115,22 +109,27 @@ class Tag(Actor):
             ("POST", "/bootstrap/close"): self._close,
             ("POST", "/bootstrap/reset"): self._reset,
         }
-        handler = handlers.get((request.method, request.path))
+        self.paths = frozenset(path for _, path in self._handlers)
+
+    async def route(self, request: Request) -> Reply:
+        """Dispatch one request. Raises ``CodedError`` for every refusal."""
+        tag = request.query.get("__tag")
+        if not tag:
+            raise TAG_IDENTITY_REQUIRED()
+        handler = self._handlers.get((request.method, request.path))
         if handler is None:
             raise TAG_ROUTE_NOT_FOUND()
         return handler(request, tag)
 
     def _identity(self, request: Request, tag: str) -> str:
         """The lineage this tag is bound to. Raises ``tag_not_found`` or ``tag_identity_conflict``."""
-        rows = self._storage.exec("SELECT service_id, tag, allocator_lineage_id FROM identity") if self._used() else []
+        used = self._schema.exists()
+        rows = self._storage.exec("SELECT service_id, tag, allocator_lineage_id FROM identity") if used else []
         if not rows:
             raise TAG_NOT_FOUND()
         if rows[0][1] != tag or request.service_id not in (None, rows[0][0]):
             raise TAG_IDENTITY_CONFLICT()
         return str(rows[0][2])
-
-    def _used(self) -> bool:
-        return self._schema.exists()
 
     def _bind(self, service_id: str, tag: str, lineage: str) -> None:
         """Bind the object to its first service, tag and lineage; refuse any other."""
@@ -167,7 +166,7 @@ class Tag(Actor):
         """A page of events; an unused tag has none, and looking at it creates nothing."""
         after = _number(request.query.get("after", "0"), 0, 2**53 - 1)
         limit = _number(request.query.get("limit", "100"), 1, READ_PAGE_EVENTS_MAX)
-        if not self._used():
+        if not self._schema.exists():
             unused = {"tag": tag, "version": 0, "head": 0, "suid": "", "allocatorLineageId": None, "events": []}
             return reply(200, unused)
         lineage = self._identity(request, tag)
