@@ -46,7 +46,8 @@ class Schema:
     def _migrate(self, version: int) -> None:
         if version == 0:
             self._storage.exec(
-                "CREATE TABLE schema_version (singleton INTEGER PRIMARY KEY CHECK (singleton = 1), version INTEGER NOT NULL)"
+                "CREATE TABLE schema_version "
+                "(singleton INTEGER PRIMARY KEY CHECK (singleton = 1), version INTEGER NOT NULL)"
             )
             self._storage.exec("INSERT INTO schema_version VALUES (1, 0)")
         for migration in self._migrations[version:]:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from dcb_runtime.bootstrap.control import Control, ControlStore, iso
+
+PARTS: Final = {
+    "verify_index": "index",
+    "verify_index_tags": "indexTags",
+    "verify_tags": "tags",
+    "verify_log": "log",
+}
+"""What each phase of the verification compared; `indexTags` and `tags` count an event once for each of its tags."""
 
 
 def receipt(control: Control, store: ControlStore) -> dict[str, Any]:
@@ -21,7 +29,7 @@ def receipt(control: Control, store: ControlStore) -> dict[str, Any]:
         "eventCount": control.event_count,
         "tagCount": control.tag_count,
         "highWatermark": control.high_watermark,
-        "compared": store.verification(),
+        "compared": {PARTS[phase]: counts for phase, counts in store.verification().items()},
         "times": {
             "plannedAt": iso(control.planned_at_ms),
             "importedAt": iso(control.imported_at_ms),

@@ -52,7 +52,7 @@ class PagedLog(Protocol):
         """``(position, dump record)`` behind ``after`` up to ``until``, in order, cut by count or bytes."""
 
 
-class ExportBody(Struct, frozen=True):
+class ExportBody(Struct):
     """Body of ``POST export``."""
 
     target_service_id: str

@@ -31,7 +31,7 @@ DUMP_MISMATCH = ErrorKind(
 ACCEPTED: Final = 202
 
 
-class ImportBody(Struct, frozen=True):
+class ImportBody(Struct):
     """Body of ``POST import``. The ids are judged by ``_fence``: a wrong type is another epoch, not another shape."""
 
     import_id: Any = None
@@ -39,7 +39,7 @@ class ImportBody(Struct, frozen=True):
     dump: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class FenceBody(Struct, frozen=True):
+class FenceBody(Struct):
     """Body of ``POST verify``."""
 
     import_id: Any = None
