@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
+
+from js import scheduler
 
 
 class SystemClock:
@@ -19,8 +20,12 @@ class SystemTimer:
     """The ``Timer`` port."""
 
     async def sleep(self, wait_ms: int) -> None:
-        """Come back after about ``wait_ms``."""
-        await asyncio.sleep(wait_ms / 1000)
+        """Come back after about ``wait_ms``.
+
+        By the platform's own timer: ``asyncio.sleep`` turns waits below 4 ms into mere callbacks, and a local
+        runtime looks at its sockets only when it really waits.
+        """
+        await scheduler.wait(wait_ms)
 
 
 class SystemEntropy:
