@@ -19,6 +19,7 @@ from dcb_runtime.bootstrap.runner import Runner
 from dcb_runtime.bootstrap.staging import Staging
 from dcb_runtime.bootstrap.tables import MIGRATIONS
 from dcb_runtime.dispatch import Request
+from dcb_runtime.errors import CodedError
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.ports import Reply
 from dcb_runtime.schema import Schema
@@ -140,13 +141,20 @@ class Bootstrap(Actor):
         """Take over under a new epoch; the old one is out of allocator and log before the caller is told 200."""
         control = self._life.takeover(service_id, text)
         await self._runner.take_step(control)
-        return self._told(service_id)
+        return self._finished(service_id)
 
     async def _ready(self, service_id: str, text: str) -> Reply:
         """READY first, then the allocator opens, then the caller is told."""
         control = self._life.ready(service_id, text)
         if control.phase == "opening":
             await self._runner.take_step(control)
+        return self._finished(service_id)
+
+    def _finished(self, service_id: str) -> Reply:
+        """The record after a step that the caller asked for; raises what the step was refused with."""
+        control = self._store.load(service_id)
+        if control.blocked and control.error_code is not None:
+            raise CodedError(control.error_code, control.error_status or 500, control.error_text or "")
         return self._told(service_id)
 
     def _claim(self, control: Control, text: str) -> Reply:

@@ -9,7 +9,7 @@ from dcb_runtime.bootstrap.control import Cursor
 from dcb_runtime.bootstrap.errors import ALLOCATOR_SEED_FAILED, INDEX_ADMISSION_FAILED, TAG_ADMISSION_FAILED
 from dcb_runtime.bootstrap.job import Job, Step, ask_log, at_once, envelope
 from dcb_runtime.bootstrap.staging import Chunk, StagedTag, Staging
-from dcb_runtime.limits import OBJECTS_AT_A_TIME_MAX
+from dcb_runtime.limits import CHUNK_BYTES_MAX, OBJECTS_AT_A_TIME_MAX
 from dcb_runtime.wire import encode
 
 
@@ -50,6 +50,13 @@ def behind(cursor: Cursor, work: list[tuple[TagWork, Chunk]]) -> Cursor:
     )
 
 
+def is_step_full(work: list[tuple[TagWork, Chunk]]) -> bool:
+    """Whether a step takes no further tag: the last one is not finished, or the chunks are large enough together."""
+    item, chunk = work[-1]
+    unfinished = item.version + chunk.count < item.tag.event_count
+    return unfinished or sum(len(part.text) for _, part in work) >= CHUNK_BYTES_MAX
+
+
 async def fill_index(job: Job, cursor: Cursor) -> Cursor:
     """Admit the next chunk into the allocator's index. One hop."""
     chunk = job.staging.index_chunk(cursor.position)
@@ -78,7 +85,7 @@ async def fill_tags(job: Job, cursor: Cursor) -> Cursor:
     for item in upcoming_tags(job.staging, cursor):
         chunk = job.staging.tag_chunk(item.tag, item.after)
         work.append((item, chunk))
-        if item.version + chunk.count < item.tag.event_count:
+        if is_step_full(work):
             break
     if not work:
         return Cursor("log")

@@ -25,8 +25,8 @@ from dcb_runtime.bootstrap.record import working
 from dcb_runtime.dispatch import describe_fault
 from dcb_runtime.errors import INTERNAL_ERROR, CodedError
 
-STEPS_PER_ALARM: Final = 200
-"""After so many steps the alarm ends and comes again at once: a handler must not run without bound."""
+STEPS_PER_ALARM: Final = 25
+"""After so many steps the alarm ends and comes again at once: a handler has 30 s of CPU by default."""
 
 STEP_PAUSE_MS: Final = 1
 """A wait between two steps: calls between objects of one process are no I/O, and without a pause a local

@@ -14,7 +14,7 @@ from dcb_runtime.bootstrap.errors import (
     VERIFY_TAG_MISMATCH,
     VERIFY_TAG_MISSING,
 )
-from dcb_runtime.bootstrap.import_steps import TagWork, behind, upcoming_tags
+from dcb_runtime.bootstrap.import_steps import TagWork, behind, is_step_full, upcoming_tags
 from dcb_runtime.bootstrap.job import Job, Step, ask_log, at_once
 from dcb_runtime.bootstrap.staging import TAG_ROWS_MAX, Chunk
 from dcb_runtime.wire import encode
@@ -80,7 +80,7 @@ async def verify_tags(job: Job, cursor: Cursor) -> Cursor:
         digest, chunk = job.staging.tag_digest(item.tag, item.after, item.version)
         work.append((item, chunk))
         digests.append(digest)
-        if item.version + chunk.count < item.tag.event_count:
+        if is_step_full(work):
             break
     if not work:
         return Cursor("verify_log")
