@@ -307,6 +307,48 @@ def test_a_cancellation_is_never_lost_and_never_leaves_work_behind(ticks: int) -
     run(call())
 
 
+@pytest.mark.parametrize("ticks", range(16))
+def test_whoever_is_told_that_the_call_is_cancelled_is_told_the_truth(ticks: int) -> None:
+    async def work() -> Reply:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return Reply(200, "{}")
+
+    async def call() -> None:
+        caller = asyncio.ensure_future(traced(MemorySpans(), lambda: COMMAND, work))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        if caller.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await caller
+        else:
+            assert (await caller).status == 200
+
+    run(call())
+
+
+def test_a_hook_that_comes_late_does_not_start_work_whose_caller_has_gone() -> None:
+    learned: list[Done] = []
+
+    async def late(_: Command, work: Observed) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            learned.append(await work())
+
+    async def call(work: Work) -> None:
+        caller = asyncio.ensure_future(traced(Hook(late), lambda: COMMAND, work))
+        await asyncio.sleep(0)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+
+    work = Work()
+    run(call(work))
+    assert work.runs == 0
+    assert learned == [Done(Outcome.ERROR, None, "CancelledError")]
+
+
 def test_a_cancellation_while_the_hook_reports_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "HOOK_PATIENCE_MS", 1000)
 
