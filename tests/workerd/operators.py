@@ -1,0 +1,246 @@
+"""An operator's calls to a running worker, and what an import must have led to."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from tests.runtime.server import OPERATOR_TOKEN, REQUEST_TIMEOUT_S
+from tests.support.dumps import dump_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.runtime.server import Server
+
+T = TypeVar("T")
+
+DEADLINE_S = 90.0
+FRESH = {"bindingExists": False, "eventsExist": False}
+
+
+@dataclass(frozen=True)
+class Got:
+    """An answer: its status and its JSON."""
+
+    status: int
+    json: Any
+
+    @property
+    def code(self) -> tuple[int, str]:
+        """Status and code of a refusal."""
+        return self.status, self.json.get("code")
+
+
+class Operator:
+    """The operator of one service; ``ids`` names its import once it is planned."""
+
+    def __init__(self, server: Server, service: str, import_id: str = "import-1") -> None:
+        self.server = server
+        self.service = service
+        self.import_id = import_id
+        self.epoch = 0
+        self.dump: dict[str, Any] = {}
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        return {"importId": self.import_id, "leaseEpoch": self.epoch}
+
+    def request(self, method: str, path: str, body: Any = None) -> Got:
+        """One request on a connection of its own, so that threads may use this operator."""
+        headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
+        content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        url = f"{self.server.base_url}{path}"
+        answer = httpx.request(method, url, headers=headers, content=content, timeout=REQUEST_TIMEOUT_S)
+        assert answer.headers["cache-control"] == "no-store"
+        return Got(answer.status_code, answer.json())
+
+    def post(self, route: str, body: Any) -> Got:
+        return self.request("POST", f"/operator/bootstrap/{self.service}/{route}", body)
+
+    def get(self, route: str) -> Got:
+        return self.request("GET", f"/operator/bootstrap/{self.service}/{route}")
+
+    def status(self) -> dict[str, Any]:
+        return ok(self.get("status"))
+
+    def overview(self) -> dict[str, Any]:
+        return ok(self.request("GET", f"/operator/services/{self.service}"))
+
+    def tag(self, tag: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+        path = f"/operator/services/{self.service}/tags/{quote(tag, safe='')}?after={after}&limit={limit}"
+        return ok(self.request("GET", path))
+
+    def compose(self, records: list[dict[str, Any]]) -> dict[str, Any]:
+        """A dump for this service, with its own lineage."""
+        return dump_of(records, self.service, self.overview()["allocatorLineageId"])
+
+    def try_plan(self, dump: dict[str, Any], **evidence: bool) -> Got:
+        return self.post("plan", {"importId": self.import_id, "dump": dump, "targetEvidence": {**FRESH, **evidence}})
+
+    def plan(self, records: list[dict[str, Any]]) -> Operator:
+        """Plan these records; the plan must succeed."""
+        self.dump = self.compose(records)
+        planned = self.try_plan(self.dump)
+        assert (planned.status, planned.json["status"]) == (201, "PLANNED"), planned
+        self.epoch = planned.json["leaseEpoch"]
+        return self
+
+    def run(self, statuses: list[int] | None = None) -> dict[str, Any]:
+        """Call import until it is READY; ``statuses`` collects what each call answered."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            answer = self.post("import", self.ids)
+            if statuses is not None:
+                statuses.append(answer.status)
+            if answer.status == 200:
+                assert answer.json["status"] == "READY"
+                record: dict[str, Any] = answer.json
+                return record
+            assert answer.status == 202, answer
+            assert time.monotonic() < deadline, answer
+
+    def settled(self) -> dict[str, Any]:
+        """Wait until nothing is left to do, also behind READY."""
+
+        def quiet() -> dict[str, Any] | None:
+            record = self.status()
+            busy = record["progress"]["running"] or record["progress"]["phase"] in ("opening", "closing", "clearing")
+            return None if busy else record
+
+        return eventually(quiet)
+
+    def export(self, page_size: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """All records by pages, and the manifest of the last one."""
+        records: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            body = {"targetServiceId": self.service, "pageSize": page_size, "cursor": cursor}
+            page = ok(self.post("export", body))
+            records += page["page"]
+            cursor = page["cursor"]
+            if page["complete"]:
+                manifest: dict[str, Any] = page["manifest"]
+                return records, manifest
+
+    def check(self) -> dict[str, Any]:
+        """The service holds exactly its dump: receipt, index totals, every tag event by event, and the log."""
+        record = self.settled()
+        assert (record["status"], record["progress"]["phase"]) == ("READY", "done")
+        receipt = ok(self.get("receipt"))
+        assert without_times(receipt) == expected_receipt(self)
+        records = self.dump["events"]
+        overview = self.overview()
+        tags = tags_of(records)
+        assert (overview["mode"], overview["head"], overview["eventCount"]) == ("open", len(records), len(records))
+        assert (overview["tagCount"], overview["watermark"]) == (len(tags), self.dump["manifest"]["highWatermark"])
+        for tag in tags:
+            self.check_tag(tag)
+        exported, manifest = self.export(page_size=1000)
+        assert exported == records
+        assert manifest["contentDigest"] == digest_v2(manifest, exported)
+        return receipt
+
+    def check_tag(self, tag: str) -> None:
+        """A tag's events are those of the dump, field by field."""
+        expected = expected_tag(self.dump["events"], tag)
+        shown = self.tag(tag)
+        events = shown["events"]
+        while "next" in shown:
+            shown = self.tag(tag, after=shown["next"])
+            events += shown["events"]
+        assert events == expected
+        last = expected[-1]
+        assert (shown["version"], shown["head"], shown["suid"]) == (len(expected), last["position"], last["suid"])
+
+
+def ok(answer: Got) -> dict[str, Any]:
+    """The JSON of an answer that must be 200."""
+    assert answer.status == 200, answer
+    body: dict[str, Any] = answer.json
+    return body
+
+
+def eventually(look: Callable[[], T | None]) -> T:
+    """Look again and again until there is something."""
+    deadline = time.monotonic() + DEADLINE_S
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+def tags_of(records: list[dict[str, Any]]) -> list[str]:
+    """The distinct tags of a dump."""
+    return sorted({tag for record in records for tag in record["eventTags"]})
+
+
+def expected_tag(records: list[dict[str, Any]], tag: str) -> list[dict[str, Any]]:
+    """The events of a tag as the inspection shows them."""
+    return [
+        {
+            "position": position,
+            "suid": record["suid"],
+            "id": record["eventId"],
+            "type": record["eventType"],
+            "tags": record["eventTags"],
+            "data": json.loads(record["payload"]),
+            "timestamp": record["timestamp"],
+            "metadata": {name: record[name] for name in ("causationId", "correlationId", "executedUser")},
+        }
+        for position, record in enumerate(records, 1)
+        if tag in record["eventTags"]
+    ]
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON of records, whose keys are ASCII."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+def chain(records: list[dict[str, Any]]) -> bytes:
+    """The chain of SHA-256 over records."""
+    state = bytes(32)
+    for record in records:
+        state = sha256(state + sha256(canonical(record)).digest()).digest()
+    return state
+
+
+def digest_v2(manifest: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """The content digest of a v2 manifest with these records."""
+    return "sha256:" + sha256(canonical({**manifest, "contentDigest": ""}) + chain(records)).hexdigest()
+
+
+def expected_receipt(operator: Operator) -> dict[str, Any]:
+    """The receipt that follows from an operator's dump, without epoch and times."""
+    manifest, records = operator.dump["manifest"], operator.dump["events"]
+    tags = tags_of(records)
+    placements = sum(len(record["eventTags"]) for record in records)
+    return {
+        "serviceId": operator.service,
+        "importId": operator.import_id,
+        "allocatorLineageId": manifest["target"]["allocatorLineageId"],
+        "source": manifest["source"],
+        "contentDigest": manifest["contentDigest"],
+        "chainDigest": "sha256:" + chain(records).hex(),
+        "eventCount": len(records),
+        "tagCount": len(tags),
+        "highWatermark": manifest["highWatermark"],
+        "compared": {
+            "index": {"events": len(records), "tags": 0},
+            "indexTags": {"events": placements, "tags": 0},
+            "tags": {"events": placements, "tags": len(tags)},
+            "log": {"events": len(records), "tags": 0},
+        },
+    }
+
+
+def without_times(receipt: dict[str, Any]) -> dict[str, Any]:
+    """A receipt without what two runs of one import may differ in."""
+    return {name: value for name, value in receipt.items() if name not in ("leaseEpoch", "times")}

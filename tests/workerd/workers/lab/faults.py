@@ -1,0 +1,75 @@
+"""What a test has ordered of the laboratory: gates that hold or lose calls, a clock that is off, a hook's behaviour.
+
+All of it lives in this module's memory, which the isolate's objects and its entry share, so a restart forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+POLL_S: Final = 0.01
+"""Who is held looks again after this: a wake-up from another request's turn is not allowed on this platform."""
+
+
+@dataclass
+class Gate:
+    """Acts on calls of one service's ``route``: the first ``skip`` pass, the next ``times`` are held or lost."""
+
+    name: str
+    service: str
+    route: str
+    when: str = "before"
+    action: str = "hold"
+    tag: str | None = None
+    skip: int = 0
+    times: int = 1
+    reached: int = 0
+    opened: bool = False
+
+    def takes(self, service: str, route: str, tag: str | None, when: str) -> bool:
+        """Whether this call is one to act on; counts it."""
+        if (service, route, when) != (self.service, self.route, self.when) or self.tag not in (None, tag):
+            return False
+        if self.opened or self.reached >= self.times:
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        self.reached += 1
+        return True
+
+
+class Lost(Exception):
+    """A gate lost this call."""
+
+
+@dataclass
+class Orders:
+    """Everything that a test may order, and what was seen since the start."""
+
+    gates: list[Gate] = field(default_factory=list)
+    clock_offset_ms: int = 0
+    hook: dict[str, str] = field(default_factory=dict)
+    hook_runs: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    arrivals: list[dict[str, Any]] = field(default_factory=list)
+
+    def shown(self) -> dict[str, Any]:
+        """As a test reads it."""
+        return asdict(self)
+
+
+ORDERS: Final = Orders()
+
+
+async def pass_gates(service: str, route: str, tag: str | None, when: str) -> None:
+    """Note the call and do what its gates say. Raises ``Lost``."""
+    ORDERS.calls.append({"service": service, "route": route, "tag": tag, "when": when})
+    for gate in ORDERS.gates:
+        if gate.takes(service, route, tag, when):
+            if gate.action == "lose":
+                raise Lost
+            while not gate.opened:
+                await asyncio.sleep(POLL_S)
