@@ -39,7 +39,9 @@ WATERMARK_AHEAD = ErrorKind(
     "highWatermark lies more than a day ahead of the clock and would poison the order; check the source's clock",
 )
 DUMP_TOO_LARGE = ErrorKind(
-    "dump_too_large", 413, "an inline dump may have 4 MiB; split the import or upload it in chunks"
+    "dump_too_large",
+    413,
+    "an inline dump may have at most 4 MiB of JSON text; a larger one does not fit into one request",
 )
 ALLOCATOR_UNAVAILABLE = ErrorKind(
     "bootstrap_allocator_unavailable", 503, "the allocator could not be reached; ask again, nothing is lost"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pyodide.ffi import JsException
 
+from dcb_runtime.cloudflare.spans import in_span
 from dcb_runtime.ports import PeerError, Reply
 
 BINDINGS: Final = {"allocator": "ALLOCATOR", "tag": "TAG", "bootstrap": "BOOTSTRAP"}
@@ -31,6 +32,6 @@ class ObjectPeers:
         """One RPC on a new stub: a stub whose object was reset stays broken."""
         try:
             stub = getattr(self._env, BINDINGS[actor_class]).getByName(name)
-            return from_wire(await stub.call(path, body or ""))
+            return from_wire(await in_span(lambda: stub.call(path, body or "")))
         except JsException:
             raise PeerError(f"no answer from {actor_class}") from None
