@@ -28,6 +28,7 @@ import httpx
 
 from dcb_runtime.rules.dump_v1 import compose_dump_v1, manifest_v1_for
 from dcb_runtime.rules.dump_v2 import ChainDigest, content_digest
+from scripts.sizes import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,9 @@ def main() -> int:
     try:
         with running_worker(folder / "state", log) as (url, token), operator_client(url, token) as client:
             show(client, url, events)
+        say("\n7. What it takes on disk")
+        for line in report(folder / "state"):
+            say(f"   {line}")
     except KeyboardInterrupt:
         say("demo: interrupted; what it had started is stopped")
         return 130
@@ -116,9 +120,7 @@ def import_records(client: httpx.Client, records: list[Json], lineage: str) -> N
     planned = ask(client, "POST", f"/operator/bootstrap/{SERVICE_ID}/plan", body)
     epoch = planned["leaseEpoch"]
     say(f"   {planned['status']} with lease epoch {epoch}, {len(dump['manifest']['tagCounts'])} tags")
-    say(
-        "\n3. Import, verify, open; what the status says meanwhile (about tags an event counts once for each of its tags)"
-    )
+    say("\n3. Import, verify, open; meanwhile the status says (in a phase of tags an event counts once for each tag)")
     started = time.monotonic()
     outcomes = start_import(client, {"importId": IMPORT_ID, "leaseEpoch": epoch})
     shown = ""
