@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote
 
 from dcb_runtime.errors import INTERNAL_ERROR, CodedError
-from dcb_runtime.ports import Reply
+from dcb_runtime.ports import DatabaseError, Reply, StorageError
 from dcb_runtime.wire import error_reply
 
 
@@ -66,7 +66,7 @@ async def answer(work: Callable[[], Awaitable[Reply]], log_line: Callable[[str],
 
 
 def describe_fault(fault: BaseException) -> str:
-    """Name an unexpected exception for the log: its type and the innermost of our lines, never its message."""
+    """Name an unexpected exception for the log: its type and the innermost of our lines, never a message."""
     place = "?"
     trace = fault.__traceback__
     while trace is not None:
@@ -74,4 +74,5 @@ def describe_fault(fault: BaseException) -> str:
         if "dcb_runtime" in code.co_filename:
             place = f"{code.co_filename.rsplit('dcb_runtime', 1)[1].lstrip('/')}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return f"unexpected {type(fault).__name__} at {place}"
+    code = f" ({fault})" if isinstance(fault, StorageError | DatabaseError) else ""
+    return f"unexpected {type(fault).__name__}{code} at {place}"

@@ -37,7 +37,7 @@ class Storage(Protocol):
 
 
 class StorageError(Exception):
-    """A statement that the database refused; the message is the database's and must not leave the service."""
+    """A statement that the database refused. Its text is SQLite's code alone: a message could quote what was bound."""
 
 
 class Clock(Protocol):
@@ -93,7 +93,10 @@ Statement: TypeAlias = tuple[str, tuple[Bind, ...]]
 
 
 class DatabaseError(Exception):
-    """The shared database could not be asked, or refused; the outcome of a write is not known."""
+    """The shared database could not be asked, or refused; the outcome of a write is not known.
+
+    Its text is SQLite's code alone, as ``StorageError``'s.
+    """
 
 
 class Database(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from dcb_runtime.ports import Bind, DatabaseError, Row, Statement, StorageError
@@ -19,6 +19,16 @@ def connect() -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < (3, 41):
         connection.create_function("unhex", 1, _unhex, deterministic=True)
     return connection
+
+
+def stored_rows(connection: sqlite3.Connection) -> dict[str, list[Row]]:
+    """All rows of all tables in the order of their columns."""
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    return {
+        name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+        for name in names
+        if not name.startswith("sqlite_")
+    }
 
 
 def _unhex(text: str | None) -> bytes | None:
@@ -52,7 +62,11 @@ class SqliteStorage:
         try:
             return self.connection.execute(sql, _checked(binds)).fetchall()
         except sqlite3.Error as refused:
-            raise StorageError(str(refused)) from None
+            raise StorageError(refused.sqlite_errorname) from None
+
+    def rows(self) -> dict[str, list[Row]]:
+        """Everything that is stored, by table: what a test compares."""
+        return stored_rows(self.connection)
 
     def transaction(self, work: Callable[[], T]) -> T:
         name = f"s{self._depth}"
@@ -78,20 +92,28 @@ class SqliteStorage:
 
 
 class SqliteDatabase:
-    """The shared database. ``before`` and ``after`` a batch a test may raise ``DatabaseError``."""
+    """The shared database. ``before`` and ``after`` a batch a test may raise ``DatabaseError``.
+
+    ``on_hop`` is the same for coroutines, told ``request`` or ``reply``.
+    """
 
     def __init__(self) -> None:
         self.connection = connect()
         self.before: Callable[[Sequence[Statement]], None] | None = None
         self.after: Callable[[Sequence[Statement]], None] | None = None
+        self.on_hop: Callable[[str, Sequence[Statement]], Awaitable[None]] | None = None
         self.batches = 0
 
     async def batch(self, statements: Sequence[Statement]) -> list[list[Row]]:
         if self.before is not None:
             self.before(statements)
+        if self.on_hop is not None:
+            await self.on_hop("request", statements)
         result = self.commit(statements)
         if self.after is not None:
             self.after(statements)
+        if self.on_hop is not None:
+            await self.on_hop("reply", statements)
         return result
 
     def commit(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -102,6 +124,6 @@ class SqliteDatabase:
             rows = [self.connection.execute(sql, _checked(binds)).fetchall() for sql, binds in statements]
         except sqlite3.Error as refused:
             self.connection.execute("ROLLBACK")
-            raise DatabaseError(str(refused)) from None
+            raise DatabaseError(refused.sqlite_errorname) from None
         self.connection.execute("COMMIT")
         return rows

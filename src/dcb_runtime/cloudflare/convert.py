@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pyodide.ffi import jsnull, to_js
+from pyodide.ffi import JsException, jsnull, to_js
 
 from dcb_runtime.ports import Bind, Row
 
@@ -13,6 +14,8 @@ INTEGER_MAX: Final = 2**53 - 1
 """JavaScript's safe integers: a larger one would become a BigInt, which SQL bindings refuse."""
 
 BINDS_MAX: Final = 100
+
+_SQLITE_CODE: Final = re.compile(r"SQLITE_[A-Z_]+")
 
 
 def to_binds(binds: Sequence[Bind]) -> list[Any]:
@@ -32,6 +35,12 @@ def _to_bind(bind: Bind) -> Any:
     if isinstance(bind, int) and not isinstance(bind, bool) and abs(bind) <= INTEGER_MAX:
         return bind
     raise TypeError(f"cannot bind a {type(bind).__name__}")
+
+
+def error_code(refused: JsException) -> str:
+    """SQLite's code out of an error of the platform, ``unknown`` when it names none."""
+    named = _SQLITE_CODE.search(str(refused))
+    return named.group() if named else "unknown"
 
 
 def to_row(values: Sequence[Any]) -> Row:

@@ -7,7 +7,8 @@ from typing import Any
 
 from pyodide.ffi import JsException, to_js
 
-from dcb_runtime.cloudflare.convert import to_binds, to_row
+from dcb_runtime.cloudflare.convert import error_code, to_binds, to_row
+from dcb_runtime.cloudflare.world import log_line
 from dcb_runtime.ports import DatabaseError, Row, Statement
 
 
@@ -26,5 +27,7 @@ class D1Database:
             prepared = [self._raw.prepare(sql).bind(*to_binds(binds)) for sql, binds in statements]
             results = await self._raw.batch(to_js(prepared))
         except JsException as refused:
-            raise DatabaseError(str(refused)) from None
+            code = error_code(refused)
+            log_line(f"the log's database refused a batch: {code}")
+            raise DatabaseError(code) from None
         return [[to_row(list(row.values())) for row in result.results.to_py()] for result in results]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pyodide.ffi import JsException
 
-from dcb_runtime.cloudflare.convert import to_binds, to_row
+from dcb_runtime.cloudflare.convert import error_code, to_binds, to_row
 from dcb_runtime.ports import Bind, Row, StorageError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class ObjectStorage:
         try:
             rows = self._exec(sql, *to_binds(binds)).raw().toArray()
         except JsException as refused:
-            raise StorageError(str(refused)) from None
+            raise StorageError(error_code(refused)) from None
         return [to_row(row) for row in rows.to_py()] if rows.length else []
 
     def transaction(self, work: Callable[[], T]) -> T:
