@@ -74,5 +74,5 @@ def describe_fault(fault: BaseException) -> str:
         if "dcb_runtime" in code.co_filename:
             place = f"{code.co_filename.rsplit('dcb_runtime', 1)[1].lstrip('/')}:{trace.tb_lineno}"
         trace = trace.tb_next
-    code = f" ({fault})" if isinstance(fault, StorageError | DatabaseError) else ""
-    return f"unexpected {type(fault).__name__}{code} at {place}"
+    reason = f" ({fault})" if isinstance(fault, StorageError | DatabaseError) else ""
+    return f"unexpected {type(fault).__name__}{reason} at {place}"
