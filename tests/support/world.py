@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,11 @@ Fault = Callable[[Call], None]
 
 
 class World:
-    """Objects by class and name, created at their first call; ``calls`` lists every hop."""
+    """Objects by class and name, created at their first call; ``calls`` lists every hop.
+
+    ``on_hop`` is awaited with ``request`` before each hop and with ``reply`` after it: it may raise
+    ``PeerError``, restart the world, or do what others do meanwhile.
+    """
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -84,6 +88,7 @@ class World:
         self.spans: Spans = NO_SPANS
         self.lose_request: Fault | None = None
         self.lose_reply: Fault | None = None
+        self.on_hop: Callable[[str, Call], Awaitable[None]] | None = None
 
     @property
     def log(self) -> EventLog:
@@ -116,9 +121,13 @@ class World:
         self.calls.append(call)
         if self.lose_request is not None:
             self.lose_request(call)
+        if self.on_hop is not None:
+            await self.on_hop("request", call)
         answer = await self.actor(actor_class, name).handle("GET" if body is None else "POST", path, body)
         if self.lose_reply is not None:
             self.lose_reply(call)
+        if self.on_hop is not None:
+            await self.on_hop("reply", call)
         return answer
 
     async def sleep(self, wait_ms: int) -> None:
@@ -135,7 +144,12 @@ class World:
         ]
         for key in due:
             self.storages[key].at_ms = None
-            await self.actor(*key).alarm()
+            try:
+                await self.actor(*key).alarm()
+            except BaseException:
+                # As on the platform: an alarm whose handler did not come to its end comes again.
+                self.storages[key].at_ms = self.clock.ms
+                raise
         return len(due)
 
     async def settle(self, rounds: int = 1000) -> None:

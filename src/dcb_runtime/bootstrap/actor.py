@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from dcb_runtime.actor import Actor, Platform
 from dcb_runtime.bootstrap.commands import Commands
@@ -24,6 +24,9 @@ from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.ports import Reply
 from dcb_runtime.schema import Schema
 from dcb_runtime.wire import is_json, reply
+
+READ_ONLY: Final = ("/state", "/receipt")
+"""Routes that are looked at by GET and have no POST."""
 
 
 class Bootstrap(Actor):
@@ -62,7 +65,7 @@ class Bootstrap(Actor):
             "/verify": self._life.start_verify,
             "/reset": self._life.start_reset,
         }
-        self.paths = frozenset({"/state", "/receipt", *self._asked, *self._decided, *self._started})
+        self.paths = frozenset({*READ_ONLY, *self._asked, *self._decided, *self._started})
 
     async def route(self, request: Request) -> Reply:
         """Dispatch one request in the reference's order of checks. Raises ``CodedError`` for every refusal."""
@@ -80,17 +83,17 @@ class Bootstrap(Actor):
         return await self._post(service_id, request)
 
     async def _post(self, service_id: str, request: Request) -> Reply:
-        self._schema.ensure()
         text = request.body or ""
+        if request.path not in self.paths or request.path in READ_ONLY:
+            raise ROUTE_NOT_FOUND()
+        self._schema.ensure()
         if request.path in self._asked:
             return await self._asked[request.path](service_id, text)
         if request.path in self._decided:
             decide = self._decided[request.path]
             return self._storage.transaction(lambda: decide(self._store.load(service_id), text))
-        if request.path in self._started:
-            self._started[request.path](service_id, text)
-            return self._told(service_id)
-        raise ROUTE_NOT_FOUND()
+        self._started[request.path](service_id, text)
+        return self._told(service_id)
 
     async def alarm(self) -> None:
         """Take the steps that are due. Never raises."""
