@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyodide.ffi import JsException, to_js
 
 from dcb_runtime.cloudflare.convert import error_code, to_binds, to_row
 from dcb_runtime.cloudflare.world import log_line
 from dcb_runtime.ports import DatabaseError, Row, Statement
+
+BATCH_MS_MAX: Final = 60_000
+"""How long a batch may take before its outcome counts as not known; D1 itself ends a query after 30 s."""
 
 
 class D1Database:
@@ -25,7 +29,10 @@ class D1Database:
         """Run all statements in one transaction; one hop."""
         try:
             prepared = [self._raw.prepare(sql).bind(*to_binds(binds)) for sql, binds in statements]
-            results = await self._raw.batch(to_js(prepared))
+            async with asyncio.timeout(BATCH_MS_MAX / 1000):
+                results = await self._raw.batch(to_js(prepared))
+        except TimeoutError:
+            raise DatabaseError("timeout") from None
         except JsException as refused:
             code = error_code(refused)
             log_line(f"the log's database refused a batch: {code}")

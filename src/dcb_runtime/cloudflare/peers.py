@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from pyodide.ffi import JsException
 
 from dcb_runtime.cloudflare.spans import in_span
 from dcb_runtime.ports import PeerError, Reply
+
+CALL_MS_MAX: Final = 30_000
+"""How long a call may take before its outcome counts as not known: an import must not hang on one object."""
 
 BINDINGS: Final = {"allocator": "ALLOCATOR", "tag": "TAG", "bootstrap": "BOOTSTRAP"}
 
@@ -32,6 +36,7 @@ class ObjectPeers:
         """One RPC on a new stub: a stub whose object was reset stays broken."""
         try:
             stub = getattr(self._env, BINDINGS[actor_class]).getByName(name)
-            return from_wire(await in_span(lambda: stub.call(path, body or "")))
-        except JsException:
+            async with asyncio.timeout(CALL_MS_MAX / 1000):
+                return from_wire(await in_span(lambda: stub.call(path, body or "")))
+        except (JsException, TimeoutError):
             raise PeerError(f"no answer from {actor_class}") from None
