@@ -50,10 +50,8 @@ def report(state: Path) -> list[str]:
         an_event = (largest.bytes - largest.bytes_without_events) / largest.events
         count = f"{len(found):,} {'database' if part == 'log' else 'object'}{'s' if len(found) > 1 else ''}"
         whole = sum(one.bytes for one in found)
-        lines.append(
-            f"{part:<6} {an_event:4.0f} bytes an event, {largest.bytes_without_events:>6,} bytes before the first event;"
-            f" {whole:>10,} bytes in {count}"
-        )
+        before = f"{largest.bytes_without_events:>6,} bytes before the first"
+        lines.append(f"{part:<6} {an_event:4.0f} bytes an event, {before}; {whole:>10,} bytes in {count}")
     return lines
 
 
