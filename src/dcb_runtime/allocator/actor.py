@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Annotated, Any, Final
-
-import msgspec
+from typing import Any, Final, TypeVar
 
 from dcb_runtime.actor import Actor, Platform
-from dcb_runtime.allocator.allocation import INVALID_ALLOCATION, AllocateBody, Count, Issuer, Text
+from dcb_runtime.allocator.allocation import INVALID_ALLOCATION, AllocateBody, Issuer
+from dcb_runtime.allocator.bodies import AdmitBody, EventsPage, HolderBody, SeedBody, TagsPage
 from dcb_runtime.allocator.fence import ALLOCATOR_NOT_FRESH, BOOTSTRAP_LINEAGE_MISMATCH, Fence, Holder
 from dcb_runtime.allocator.index import EventIndex
 from dcb_runtime.allocator.tables import MIGRATIONS
@@ -21,7 +21,9 @@ from dcb_runtime.ports import PeerError, Reply
 from dcb_runtime.rules.scope import object_name
 from dcb_runtime.rules.suid import check_suid
 from dcb_runtime.schema import Schema
-from dcb_runtime.wire import Struct, decode, encode, reply
+from dcb_runtime.wire import decode, encode, reply
+
+T = TypeVar("T")
 
 STATE_SCHEMA_VERSION: Final = 5
 """The version that the reference's state carries (reference-protocol section 6.1)."""
@@ -41,61 +43,6 @@ INVALID_FENCE_REQUEST = ErrorKind(
 COORDINATOR_UNREACHABLE = ErrorKind(
     "allocator_coordinator_unreachable", 503, "the coordinator could not be asked, nothing was issued; ask again"
 )
-
-
-class SeedBody(Struct):
-    """Body of ``POST /seed-after``."""
-
-    import_id: Text
-    lease_epoch: Count
-    high_watermark: str
-
-
-class HolderBody(Struct):
-    """Body of the routes that raise, lower or cancel the fence."""
-
-    import_id: Text
-    digest: Text
-    lease_epoch: Count
-    allocator_lineage_id: str | None = None
-
-    def holder(self) -> Holder:
-        """Who asks."""
-        return Holder(self.import_id, self.digest, self.lease_epoch)
-
-
-class IndexedEvent(Struct):
-    """An event as the index keeps it."""
-
-    event_id: Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
-    suid: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{30}\Z")]
-    event_type: Text
-    event_tags: list[Text]
-
-
-class AdmitBody(Struct):
-    """Body of ``POST /import/admit``: a chunk of events at ``first_position`` and behind it."""
-
-    import_id: Text
-    digest: Text
-    lease_epoch: Count
-    first_position: Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
-    events: Annotated[list[IndexedEvent], msgspec.Meta(min_length=1, max_length=CHUNK_EVENTS_MAX)]
-
-
-class EventsPage(Struct):
-    """Body of ``POST /index/events``: positions behind ``after`` up to ``until``."""
-
-    after: Count
-    until: Count
-
-
-class TagsPage(Struct):
-    """Body of ``POST /index/tags``: rows behind (``tag``, ``version``) in order."""
-
-    tag: str
-    version: Count
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10 * CHUNK_EVENTS_MAX)]
 
 
 class Allocator(Actor):
@@ -139,9 +86,16 @@ class Allocator(Actor):
         """The route's name for a span."""
         return f"{ATTEMPTS}{{attemptId}}" if request.path.startswith(ATTEMPTS) else super().operation(request)
 
+    def _decide(self, work: Callable[[str], T]) -> T:
+        """Run ``work`` with the lineage in one transaction: a refusal leaves nothing.
+
+        The tables come before it, since a refusal would take them back while this activation counts on them.
+        """
+        self._schema.ensure()
+        return self._storage.transaction(lambda: work(self._lineage()))
+
     def _lineage(self) -> str:
         """The lineage of the service, made at the first touch and the same ever after."""
-        self._schema.ensure()
         rows = self._storage.exec("SELECT allocator_lineage_id FROM identity")
         if rows:
             return str(rows[0][0])
@@ -165,7 +119,7 @@ class Allocator(Actor):
         }
 
     def _state(self, _: Request) -> Reply:
-        self._storage.transaction(self._lineage)
+        self._decide(lambda _: None)
         return reply(200, self._facts())
 
     def _peek(self, _: Request) -> Reply:
@@ -190,15 +144,14 @@ class Allocator(Actor):
             await self._finalize(body.service_id, body.bootstrap_command_id, body.bootstrap_epoch)
         service_id = request.service_id or body.service_id
 
-        def decide() -> Reply:
-            lineage = self._lineage()
+        def decide(lineage: str) -> Reply:
             self._fence.refuse_while_importing()
             vector = self._issuer.stored(body.attempt_id) or self._issuer.issue(body, lineage, service_id)
             if vector.rollback_warning is not None:
                 self.platform.log_line(json.dumps(vector.rollback_warning))
             return Reply(201 if vector.created else 200, vector.text)
 
-        return self._storage.transaction(decide)
+        return self._decide(decide)
 
     async def _finalize(self, service_id: str, command_id: str, lease_epoch: int) -> None:
         """Ask the coordinator whether the command still holds. One hop."""
@@ -219,61 +172,56 @@ class Allocator(Actor):
         except Exception:
             raise INVALID_BOOTSTRAP_SEED("highWatermark") from None
 
-        def decide() -> int:
-            self._lineage()
+        def decide(_: str) -> int:
             same = self._issuer.refuse_other_seed(body.import_id, body.high_watermark)
             digest = self._storage.exec("SELECT digest FROM fence")[0][0]
             self._fence.require(Holder(body.import_id, digest, body.lease_epoch))
             self._issuer.set_seed(body.import_id, body.lease_epoch, body.high_watermark)
             return 200 if same else 201
 
-        status = self._storage.transaction(decide)
+        status = self._decide(decide)
         return reply(status, self._facts())
 
     def _raise_fence(self, request: Request) -> Reply:
         body = decode(request.body, HolderBody, INVALID_FENCE_REQUEST)
 
-        def decide() -> None:
-            lineage = self._lineage()
+        def decide(lineage: str) -> None:
             if body.allocator_lineage_id is not None and body.allocator_lineage_id != lineage:
                 raise BOOTSTRAP_LINEAGE_MISMATCH()
             fresh = self._index.head() == 0 and self._issuer.watermark() is None
             self._fence.raise_for(body.holder(), fresh)
 
-        self._storage.transaction(decide)
+        self._decide(decide)
         return reply(200, {"mode": "importing", "allocatorLineageId": self._lineage()})
 
     def _cancel_fence(self, request: Request) -> Reply:
         body = decode(request.body, HolderBody, INVALID_FENCE_REQUEST)
 
-        def decide() -> None:
-            self._lineage()
+        def decide(_: str) -> None:
             if self._index.head() > 0 and self._fence.mode() == "importing":
                 raise ALLOCATOR_NOT_FRESH("the import has begun")
             self._fence.cancel(body.holder())
 
-        self._storage.transaction(decide)
+        self._decide(decide)
         return reply(200, {"mode": self._fence.mode()})
 
     def _open(self, request: Request) -> Reply:
         body = decode(request.body, HolderBody, INVALID_FENCE_REQUEST)
 
-        def decide() -> None:
-            self._lineage()
+        def decide(_: str) -> None:
             self._fence.lower(body.holder(), "opened")
 
-        self._storage.transaction(decide)
+        self._decide(decide)
         return reply(200, {"mode": "open"})
 
     def _reset(self, request: Request) -> Reply:
         body = decode(request.body, HolderBody, INVALID_FENCE_REQUEST)
 
-        def decide() -> None:
-            self._lineage()
+        def decide(_: str) -> None:
             if self._fence.lower(body.holder(), "reset"):
                 self._index.clear()
 
-        self._storage.transaction(decide)
+        self._decide(decide)
         return reply(200, {"mode": "open"})
 
     def _admit(self, request: Request) -> Reply:
@@ -281,23 +229,22 @@ class Allocator(Actor):
         # What the database reads is what was validated: never the text as it came.
         events = encode(body.events)
 
-        def decide() -> int:
-            self._lineage()
+        def decide(_: str) -> int:
             self._fence.require(Holder(body.import_id, body.digest, body.lease_epoch))
             return self._index.admit(body.first_position, len(body.events), events)
 
-        new = self._storage.transaction(decide)
+        new = self._decide(decide)
         return reply(200, {"new": new, "head": self._index.head()})
 
     def _index_events(self, request: Request) -> Reply:
         body = decode(request.body, EventsPage, INVALID_FENCE_REQUEST)
-        self._lineage()
+        self._schema.ensure()
         if body.until - body.after > 10 * CHUNK_EVENTS_MAX:
             raise INVALID_FENCE_REQUEST("until")
         return reply(200, {"sha256": sha256(self._index.events_text(body.after, body.until).encode()).hexdigest()})
 
     def _index_tags(self, request: Request) -> Reply:
         body = decode(request.body, TagsPage, INVALID_FENCE_REQUEST)
-        self._lineage()
+        self._schema.ensure()
         text = self._index.tags_text(body.tag, body.version, body.limit)
         return reply(200, {"sha256": sha256(text.encode()).hexdigest()})

@@ -8,17 +8,23 @@ from typing import Any, Final
 
 from dcb_runtime.actor import Actor, Platform
 from dcb_runtime.bootstrap.commands import Commands
-from dcb_runtime.bootstrap.control import Control, ControlStore
-from dcb_runtime.bootstrap.errors import BODY_INVALID, RECEIPT_MISSING, ROUTE_NOT_FOUND, SERVICE_REQUIRED
+from dcb_runtime.bootstrap.control import PLANNED, Control, ControlStore
+from dcb_runtime.bootstrap.errors import (
+    BODY_INVALID,
+    RECEIPT_MISSING,
+    ROUTE_NOT_FOUND,
+    SERVICE_REQUIRED,
+    STATE_REJECTED,
+)
 from dcb_runtime.bootstrap.hook import HookClaims
 from dcb_runtime.bootstrap.job import Context, Delayed
 from dcb_runtime.bootstrap.lifecycle import Lifecycle
 from dcb_runtime.bootstrap.plan import Planner
 from dcb_runtime.bootstrap.record import record, running
-from dcb_runtime.bootstrap.runner import Runner
+from dcb_runtime.bootstrap.runner import RETRY_MS_MAX, Runner
 from dcb_runtime.bootstrap.staging import Staging
 from dcb_runtime.bootstrap.tables import MIGRATIONS
-from dcb_runtime.dispatch import Request
+from dcb_runtime.dispatch import Request, describe_fault
 from dcb_runtime.errors import CodedError
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.ports import Reply
@@ -97,8 +103,13 @@ class Bootstrap(Actor):
 
     async def alarm(self) -> None:
         """Take the steps that are due. Never raises."""
-        if self._schema.exists():
-            await self._runner.run()
+        try:
+            if self._schema.exists():
+                await self._runner.run()
+        except Exception as fault:
+            # The object's own storage refused, so that not even the failure could be recorded.
+            self.platform.log_line(describe_fault(fault))
+            self._storage.set_alarm(self.platform.clock.now_ms() + RETRY_MS_MAX)
 
     def _record(self, service_id: str) -> dict[str, Any]:
         if not self._schema.exists():
@@ -120,8 +131,10 @@ class Bootstrap(Actor):
         control = self._planner.stage(service_id, text)
         if control.pending_epoch is not None:
             await self._settle(control)
-        control = self._store.load(service_id)
-        return self._told(service_id, 201 if control.status == "PLANNED" else 200)
+        planned = self._store.load(service_id)
+        if (planned.import_id, planned.chain_digest) != (control.import_id, control.chain_digest):
+            raise STATE_REJECTED("the plan was taken back meanwhile")
+        return self._told(service_id, 201 if planned.status == PLANNED else 200)
 
     async def _settle(self, control: Control) -> None:
         """Finish the pending plan now; when that is not possible the alarm goes on and the caller gets a 503."""

@@ -11,9 +11,14 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from dcb_runtime.allocator.fence import (
+    ALLOCATOR_NOT_FRESH,
+    BOOTSTRAP_LINEAGE_MISMATCH,
+    FENCE_EPOCH_STALE,
+    FENCE_MISMATCH,
+)
 from dcb_runtime.bootstrap.control import EMPTY, PLANNED, READY, Control
 from dcb_runtime.bootstrap.errors import (
-    ALLOCATOR_UNAVAILABLE,
     BODY_INVALID,
     DUMP_TOO_LARGE,
     NORMAL_COMMAND_IN_FLIGHT,
@@ -24,7 +29,7 @@ from dcb_runtime.bootstrap.errors import (
     TARGET_NOT_FRESH,
     WATERMARK_AHEAD,
 )
-from dcb_runtime.bootstrap.job import Context, Delayed, ask_log
+from dcb_runtime.bootstrap.job import Context, ask_log
 from dcb_runtime.errors import LINEAGE_MISMATCH, CodedError, ErrorKind
 from dcb_runtime.limits import IMPORT_ID_CHARACTERS_MAX, INLINE_DUMP_BYTES_MAX, LEASE_MS, WATERMARK_AHEAD_MS_MAX
 from dcb_runtime.log.event_log import LOG_NOT_FRESH
@@ -173,8 +178,10 @@ class Planner:
         try:
             answer = await job.allocator("/fence/raise", body, FENCE_REFUSED)
         except CodedError as refused:
-            # The allocator wrote nothing, so there is nothing to cancel and the epoch is free again.
-            self._forget(control, control.lease_epoch)
+            # The allocator wrote nothing, so there is nothing to cancel and the epoch is free again, except one
+            # that is too old there: it is used up.
+            stale = refused.fields.get("reason") == FENCE_EPOCH_STALE.code
+            self._forget(control, control.lease_epoch + int(stale))
             return _as_plan_error(refused)
         lineage = str(answer["allocatorLineageId"])
         epoch = control.lease_epoch + 1
@@ -231,7 +238,8 @@ class Planner:
     def _forget(self, control: Control, lease_epoch: int) -> None:
         def forget() -> None:
             current = self._store.load(control.service_id)
-            if current.pending_epoch is None or current.pending_epoch != control.pending_epoch:
+            mine = current.pending_epoch is not None and current.pending_epoch == control.pending_epoch
+            if not mine or current.retracting != control.retracting:
                 return
             self._staging.clear()
             self._store.clear_manifest()
@@ -243,15 +251,8 @@ class Planner:
 def _as_plan_error(refused: CodedError) -> CodedError:
     """What a refused fence means for the plan: not fresh, a foreign lineage, or the refusal as it is."""
     reason = refused.fields.get("reason", refused.code)
-    if reason in ("allocator_not_fresh", "fence_mismatch", LOG_NOT_FRESH.code):
+    if reason in (ALLOCATOR_NOT_FRESH.code, FENCE_MISMATCH.code, LOG_NOT_FRESH.code):
         return TARGET_NOT_FRESH(reason=reason)
-    if reason in ("bootstrap_lineage_mismatch", LINEAGE_MISMATCH.code):
-        return CodedError("bootstrap_lineage_mismatch", 409, refused.text, {})
+    if reason in (BOOTSTRAP_LINEAGE_MISMATCH.code, LINEAGE_MISMATCH.code):
+        return BOOTSTRAP_LINEAGE_MISMATCH()
     return refused
-
-
-def as_unavailable(delayed: Delayed) -> CodedError:
-    """The answer while a plan is pending: its outcome is not known yet, a repeat or the alarm settles it."""
-    if delayed.error.code == ALLOCATOR_UNAVAILABLE.code:
-        return ALLOCATOR_UNAVAILABLE("the plan is pending")
-    return delayed.error

@@ -131,21 +131,23 @@ class Runner:
     def note(self, before: Control, error: CodedError, blocked: bool) -> None:
         """Record a failure where the status shows it, and set the time of the next try."""
         wait_ms = min(RETRY_MS_MAX, RETRY_MS_MIN << min(before.failures, 10))
-        self._storage.set_alarm(self._clock.now_ms() + wait_ms)
 
         def note() -> None:
             current = self._store.load(before.service_id)
-            if same_place(current, before):
-                self._store.save(
-                    replace(
-                        current,
-                        failures=current.failures + 1,
-                        blocked=int(blocked),
-                        error_code=error.code,
-                        error_status=error.status,
-                        error_text=told(error),
-                    )
+            if not same_place(current, before):
+                # Overtaken: whoever did that has set the alarm for what is due now.
+                return
+            self._storage.set_alarm(self._clock.now_ms() + wait_ms)
+            self._store.save(
+                replace(
+                    current,
+                    failures=current.failures + 1,
+                    blocked=int(blocked),
+                    error_code=error.code,
+                    error_status=error.status,
+                    error_text=told(error),
                 )
+            )
 
         self._storage.transaction(note)
 
