@@ -26,7 +26,11 @@ FIELDS: Final = (
 
 COLUMNS: Final = ", ".join(FIELDS)
 
+STORED: Final = f"bytes, {COLUMNS}"
+"""All columns of a stored event but its keys: ``FIELDS``, and before them its size."""
+
 TABLE_COLUMNS: Final = """
+            bytes INTEGER NOT NULL,
             event_id TEXT NOT NULL,
             suid TEXT NOT NULL,
             event_type TEXT NOT NULL,
@@ -36,14 +40,16 @@ TABLE_COLUMNS: Final = """
             causation_id TEXT,
             correlation_id TEXT,
             executed_user TEXT"""
-"""How ``FIELDS`` are declared in a CREATE TABLE."""
+"""How ``STORED`` is declared in a CREATE TABLE. ``bytes`` (the record's JSON) bounds pages: it stands before the
+payload, so that reading it never reads one."""
 
-FROM_JSON: Final = """value ->> '$.eventId' AS event_id, value ->> '$.suid' AS suid,
+FROM_JSON: Final = """length(CAST(value AS BLOB)) AS bytes,
+            value ->> '$.eventId' AS event_id, value ->> '$.suid' AS suid,
             value ->> '$.eventType' AS event_type, value ->> '$.payload' AS payload,
             value -> '$.eventTags' AS tags, value ->> '$.timestamp' AS timestamp,
             value ->> '$.causationId' AS causation_id, value ->> '$.correlationId' AS correlation_id,
             value ->> '$.executedUser' AS executed_user"""
-"""Selects ``FIELDS`` out of the rows of ``json_each`` over an array of dump records."""
+"""Selects ``STORED`` out of the rows of ``json_each`` over an array of dump records."""
 
 AS_JSON: Final = """json_object('eventId', event_id, 'suid', suid, 'eventType', event_type, 'payload', payload,
             'eventTags', json(tags), 'timestamp', timestamp, 'causationId', causation_id,
@@ -53,22 +59,20 @@ AS_JSON: Final = """json_object('eventId', event_id, 'suid', suid, 'eventType', 
 COMPARED: Final = f"json_array(position, {COLUMNS})"
 """One event's text for comparison: equal exactly when position and all ``FIELDS`` are."""
 
-BYTES: Final = f"({' + '.join(f'ifnull(length(CAST({name} AS BLOB)), 0)' for name in FIELDS)} + 256)"
-"""About how many bytes an event takes in a page: its fields and the names around them."""
-
 
 def same_fields(left: str, right: str) -> str:
     """An SQL condition: all ``FIELDS`` of the aliases ``left`` and ``right`` are equal."""
     return " AND ".join(f"{left}.{name} IS {right}.{name}" for name in FIELDS)
 
 
-def bounded(source: str, order: str) -> str:
-    """Cut ``source`` (an ordered, limited SELECT with a column ``bytes``) at a number of bytes.
+def last_within(source: str) -> str:
+    """The last position of ``source`` (an ordered, limited SELECT of ``position`` and ``bytes``) within a bound.
 
-    The result binds one more value, the bytes: at least one row comes, then rows while the sum stays within it.
+    Binds one value more than ``source``, the bytes: at least one row counts, then rows while their sum stays within
+    it. No row, no position (NULL). Only positions and sizes are gone through, never a payload.
     """
-    return f"""SELECT * FROM (SELECT *, sum(bytes) OVER (ORDER BY {order}) AS total,
-                row_number() OVER (ORDER BY {order}) AS place FROM ({source}))
+    return f"""SELECT max(position) FROM (SELECT position, sum(bytes) OVER (ORDER BY position) AS total,
+                row_number() OVER (ORDER BY position) AS place FROM ({source}))
             WHERE total <= ? OR place = 1"""
 
 

@@ -6,8 +6,9 @@ by the alarm, or by an abort.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -31,15 +32,23 @@ from dcb_runtime.bootstrap.errors import (
 )
 from dcb_runtime.bootstrap.job import Context, ask_log
 from dcb_runtime.errors import LINEAGE_MISMATCH, CodedError, ErrorKind
-from dcb_runtime.limits import IMPORT_ID_CHARACTERS_MAX, INLINE_DUMP_BYTES_MAX, LEASE_MS, WATERMARK_AHEAD_MS_MAX
+from dcb_runtime.limits import (
+    CHUNK_BYTES_MAX,
+    IMPORT_ID_CHARACTERS_MAX,
+    INLINE_DUMP_BYTES_MAX,
+    LEASE_MS,
+    WATERMARK_AHEAD_MS_MAX,
+)
 from dcb_runtime.log.event_log import LOG_NOT_FRESH
+from dcb_runtime.rules.chunking import chunks
 from dcb_runtime.rules.dump_v1 import DumpV1, read_dump_v1
 from dcb_runtime.rules.dump_v2 import ChainDigest
 from dcb_runtime.rules.suid import ticks_of, unix_ms_from_ticks
+from dcb_runtime.rules.text import utf8_bytes
 from dcb_runtime.wire import Struct, decode, encode
 
-STAGED_AT_A_TIME: Final = 200
-"""Records of an inline dump that become Python objects at a time: bounds memory, not work."""
+STAGED_EVENTS_MAX: Final = 200
+"""Records of an inline dump that are staged by one statement: bounds memory, not work."""
 
 FENCE_REFUSED = ErrorKind(
     "bootstrap_fence_refused", 409, "allocator or log refused the plan's fence; `reason` says why; read the status"
@@ -120,21 +129,18 @@ class Planner:
     def _read_records(self, dump: DumpV1, stage: bool) -> str:
         """Read all records, which checks them, and stage them if this is a new plan; the chain digest in hex."""
         chain = ChainDigest()
-        records: list[dict[str, Any]] = []
-        first = 1
-        for record in dump.records():
-            chain.add(record)
-            records.append(record)
-            if len(records) == STAGED_AT_A_TIME:
-                first += self._stage_records(first, records, stage)
-                records = []
-        self._stage_records(first, records, stage)
-        return chain.state.hex()
 
-    def _stage_records(self, first: int, records: list[dict[str, Any]], stage: bool) -> int:
-        if stage and records:
-            self._staging.add(first, records)
-        return len(records)
+        def read() -> Iterator[str]:
+            for record in dump.records():
+                chain.add(record)
+                yield encode(record)
+
+        first = 1
+        for records in chunks(read(), utf8_bytes, STAGED_EVENTS_MAX, CHUNK_BYTES_MAX):
+            if stage:
+                self._staging.add(first, records)
+            first += len(records)
+        return chain.state.hex()
 
     def _refuse_far_future(self, high_watermark: str | None) -> None:
         if high_watermark is None:

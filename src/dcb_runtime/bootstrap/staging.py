@@ -6,14 +6,14 @@ Chunk bodies are built by SQLite as JSON text and go out as they are: no event b
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from dcb_runtime.limits import CHUNK_BYTES_MAX, CHUNK_EVENTS_MAX
 from dcb_runtime.ports import Storage
-from dcb_runtime.record_sql import AS_JSON, COLUMNS, COMPARED, FROM_JSON, bounded, text
-from dcb_runtime.wire import encode
+from dcb_runtime.record_sql import AS_JSON, COMPARED, FROM_JSON, STORED, last_within, text
 
 TAG_ROWS_MAX: Final = 5 * CHUNK_EVENTS_MAX
 """Rows of the index's tag part that one verification step compares."""
@@ -52,13 +52,15 @@ class Staging:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def add(self, first_position: int, records: list[dict[str, Any]]) -> None:
-        """Stage dump records at ``first_position`` and behind it. Four statements, whatever their number."""
-        rows = encode(records)
+    def add(self, first_position: int, records: Sequence[str]) -> None:
+        """Stage dump records, each as JSON text, at ``first_position`` and behind it.
+
+        Three statements, whatever their number; together the records must stay below 2 MB, the platform's value.
+        """
+        rows = f"[{','.join(records)}]"
         incoming = f"WITH incoming AS (SELECT {first_position} + key AS position, value FROM json_each(?))"
         self._storage.exec(
-            f"""{incoming} INSERT INTO staged_event (position, bytes, {COLUMNS})
-            SELECT position, length(CAST(value AS BLOB)), {FROM_JSON} FROM incoming""",
+            f"""{incoming} INSERT INTO staged_event (position, {STORED}) SELECT position, {FROM_JSON} FROM incoming""",
             rows,
         )
         tags = f"""{incoming}, tagged AS
@@ -86,14 +88,14 @@ class Staging:
         """The next events for the index: id, suid, type and tags."""
         return self._chunk(
             "json_object('eventId', event_id, 'suid', suid, 'eventType', event_type, 'eventTags', json(tags))",
-            f"SELECT * FROM staged_event WHERE position > {after} ORDER BY position LIMIT {CHUNK_EVENTS_MAX}",
+            _events(after),
         )
 
     def log_chunk(self, after: int) -> Chunk:
         """The next whole records for the log."""
         return self._chunk(
             f"{AS_JSON})",
-            f"SELECT * FROM staged_event WHERE position > {after} ORDER BY position LIMIT {CHUNK_EVENTS_MAX}",
+            _events(after),
         )
 
     def tag_chunk(self, tag: StagedTag, after: int) -> Chunk:
@@ -109,14 +111,14 @@ class Staging:
         """The texts for comparison of the next events in the log."""
         return self._chunk(
             f"json({COMPARED})",
-            f"SELECT * FROM staged_event WHERE position > {after} ORDER BY position LIMIT {CHUNK_EVENTS_MAX}",
+            _events(after),
         )
 
     def index_events_digest(self, after: int) -> tuple[str, Chunk]:
         """What ``POST /index/events`` of the allocator must answer for the next positions."""
         chunk = self._chunk(
             "json_array(position, lower(replace(event_id, '-', '')), suid, event_type)",
-            f"SELECT * FROM staged_event WHERE position > {after} ORDER BY position LIMIT {CHUNK_EVENTS_MAX}",
+            _events(after),
         )
         return sha256(chunk.text.encode()).hexdigest(), chunk
 
@@ -164,15 +166,25 @@ class Staging:
         for table in ("staged_event_tag", "staged_tag", "staged_event"):
             self._storage.exec(f"DELETE FROM {table}")
 
-    def _chunk(self, element: str, source: str) -> Chunk:
+    def _chunk(self, element: str, upcoming: str) -> Chunk:
+        """The JSON array of ``element`` over the rows of ``upcoming`` that fit into a chunk."""
         row = self._storage.exec(
-            f"""SELECT json_group_array({element}), count(*), ifnull(max(position), 0)
-            FROM ({bounded(source, "position")} ORDER BY position)""",
+            f"""WITH upcoming AS ({upcoming})
+            SELECT json_group_array({element}), count(*), ifnull(max(position), 0) FROM
+            (SELECT *, row_number() OVER (ORDER BY position) AS place FROM staged_event
+             WHERE position IN (SELECT position FROM upcoming WHERE position <= ({last_within("upcoming")}))
+             ORDER BY position)""",
             CHUNK_BYTES_MAX,
         )[0]
         return Chunk(text([row]), int(row[1]), int(row[2]))
 
 
+def _events(after: int) -> str:
+    return (
+        f"SELECT position, bytes FROM staged_event WHERE position > {after} ORDER BY position LIMIT {CHUNK_EVENTS_MAX}"
+    )
+
+
 def _tagged(tag: StagedTag, after: int) -> str:
-    return f"""SELECT e.* FROM staged_event_tag x JOIN staged_event e USING (position)
+    return f"""SELECT x.position, e.bytes FROM staged_event_tag x JOIN staged_event e USING (position)
         WHERE x.tag_id = {tag.tag_id} AND x.position > {after} ORDER BY x.position LIMIT {CHUNK_EVENTS_MAX}"""

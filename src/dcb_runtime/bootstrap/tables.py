@@ -54,8 +54,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             error_text TEXT)""",
         "CREATE TABLE manifest_part (part INTEGER PRIMARY KEY, text TEXT NOT NULL)",
         f"""CREATE TABLE staged_event (
-            position INTEGER PRIMARY KEY,
-            bytes INTEGER NOT NULL,{TABLE_COLUMNS})""",
+            position INTEGER PRIMARY KEY,{TABLE_COLUMNS})""",
         """CREATE TABLE staged_tag (
             tag_id INTEGER PRIMARY KEY,
             tag TEXT NOT NULL UNIQUE,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dcb_runtime.errors import LINEAGE_MISMATCH, ErrorKind
 from dcb_runtime.log.tables import MIGRATIONS, VERSION_TABLE
 from dcb_runtime.ports import Database, Row, Statement
-from dcb_runtime.record_sql import AS_JSON, BYTES, COLUMNS, COMPARED, FROM_JSON, bounded, same_fields, text
+from dcb_runtime.record_sql import AS_JSON, COLUMNS, COMPARED, FROM_JSON, STORED, last_within, same_fields, text
 
 EVENT_IDENTITY_CONFLICT = ErrorKind(
     "BOOTSTRAP_EVENT_IDENTITY_CONFLICT",
@@ -115,8 +115,8 @@ class EventLog:
         rows = await self._batch(
             (f"{incoming} {_CLASHES} LIMIT 1", (*chunk, service_id, service_id)),
             (
-                f"""{incoming} INSERT INTO dcb_event (service, position, {COLUMNS})
-                SELECT s.service, position, {COLUMNS} FROM incoming, dcb_service s
+                f"""{incoming} INSERT INTO dcb_event (service, position, {STORED})
+                SELECT s.service, position, {STORED} FROM incoming, dcb_service s
                 WHERE s.service_id = ? AND s.import_id = ? AND s.lease_epoch = ? AND NOT EXISTS ({_CLASHES})
                 ON CONFLICT DO NOTHING RETURNING position""",
                 (*chunk, *ours, service_id, service_id),
@@ -177,13 +177,13 @@ class EventLog:
         self, service_id: str, after: int, until: int, events_max: int, bytes_max: int
     ) -> list[tuple[int, dict[str, Any]]]:
         """``(position, ten-field dump record)`` behind ``after`` up to ``until``, in order, cut by count or bytes."""
-        source = f"""SELECT position, {COLUMNS}, {BYTES} AS bytes FROM dcb_event
+        upcoming = f"""SELECT position, bytes FROM dcb_event
             WHERE {_OWN} AND position > ? AND position <= ? ORDER BY position LIMIT ?"""
         rows = await self._batch(
             (
-                f"""SELECT position, {AS_JSON}, 'provenance', json('{{"origin":"g32"}}'))
-                FROM ({bounded(source, "position")}) ORDER BY position""",
-                (service_id, after, until, events_max, bytes_max),
+                f"""SELECT position, {AS_JSON}, 'provenance', json('{{"origin":"g32"}}')) FROM dcb_event
+                WHERE {_OWN} AND position > ? AND position <= ({last_within(upcoming)}) ORDER BY position""",
+                (service_id, after, service_id, after, until, events_max, bytes_max),
             )
         )
         return [(int(row[0]), json.loads(row[1])) for row in rows[0]]

@@ -8,7 +8,7 @@ from typing import Final
 
 from dcb_runtime.limits import READ_PAGE_BYTES_MAX
 from dcb_runtime.ports import Storage
-from dcb_runtime.record_sql import BYTES, COLUMNS, COMPARED, FROM_JSON, bounded, same_fields, text
+from dcb_runtime.record_sql import COLUMNS, COMPARED, FROM_JSON, STORED, last_within, same_fields, text
 
 _INCOMING: Final = f"""WITH incoming AS (
     SELECT {{first}} + key AS version, value ->> '$.position' AS position, {FROM_JSON} FROM json_each(?))"""
@@ -85,7 +85,7 @@ class TagEvents:
         if any(clash):
             raise EventsConflict
         self._storage.exec(
-            f"{fresh} INSERT INTO event (version, position, {COLUMNS}) SELECT version, position, {COLUMNS} FROM fresh",
+            f"{fresh} INSERT INTO event (version, position, {STORED}) SELECT version, position, {STORED} FROM fresh",
             events,
         )
         self._storage.exec(
@@ -105,15 +105,16 @@ class TagEvents:
     def page(self, after: int, limit: int) -> Page:
         """Events behind position ``after`` up to the head: at most ``limit`` and about 1 MiB."""
         head = self.head()
-        source = f"""SELECT position, {COLUMNS}, {BYTES} AS bytes FROM event
-            WHERE position > ? AND version <= ? ORDER BY position LIMIT ?"""
+        upcoming = "SELECT position, bytes FROM event WHERE position > ? AND version <= ? ORDER BY position LIMIT ?"
         row = self._storage.exec(
-            f"""SELECT ifnull(group_concat({_EVENT_TEXT}, ','), ''), ifnull(max(position), 0)
-            FROM ({bounded(source, "position")} ORDER BY position)""",
+            f"""SELECT ifnull(group_concat(event_text, ','), ''), ifnull(max(position), 0) FROM
+            (SELECT position, {_EVENT_TEXT} AS event_text FROM event
+             WHERE position <= ({last_within(upcoming)}) AND position > ? ORDER BY position)""",
             after,
             head.version,
             limit,
             READ_PAGE_BYTES_MAX,
+            after,
         )[0]
         last = row[1] or after
         return Page(f"[{row[0]}]", last, more=last < head.position and row[1] > 0)
