@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.runtime.server import Server
-from tests.workerd.operators import Got, Operator, eventually
+from tests.workerd.operators import Got, Operator, eventually, send
 
 WORKERS = Path(__file__).parent / "workers"
 
@@ -26,8 +26,7 @@ class Lab:
 
     def orders(self, **orders: Any) -> dict[str, Any]:
         """Give orders, if any, and read what holds and what was seen."""
-        with self.server.client() as client:
-            answer = client.post("/lab/orders", json=orders) if orders else client.get("/lab/orders")
+        answer = send(self.server, "POST", "/lab/orders", orders) if orders else send(self.server, "GET", "/lab/orders")
         shown: dict[str, Any] = answer.raise_for_status().json()
         return shown
 
@@ -78,8 +77,7 @@ class Lab:
             "by": by,
             "headers": headers or {"content-type": "application/json"},
         }
-        with self.server.client() as client:
-            answer = client.post("/lab/call", json=request).raise_for_status().json()
+        answer = send(self.server, "POST", "/lab/call", request).raise_for_status().json()
         return Got(answer["status"], json.loads(answer["text"]))
 
     def operator(self, service: str, import_id: str = "import-1") -> Operator:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DEADLINE_S = 90.0
+DEADLINE_S = 25.0
 FRESH = {"bindingExists": False, "eventsExist": False}
 
 
@@ -55,9 +55,7 @@ class Operator:
     def request(self, method: str, path: str, body: Any = None) -> Got:
         """One request on a connection of its own, so that threads may use this operator."""
         headers = {"authorization": f"Bearer {OPERATOR_TOKEN}"}
-        content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        url = f"{self.server.base_url}{path}"
-        answer = httpx.request(method, url, headers=headers, content=content, timeout=REQUEST_TIMEOUT_S)
+        answer = send(self.server, method, path, body, headers)
         assert answer.headers["cache-control"] == "no-store"
         return Got(answer.status_code, answer.json())
 
@@ -158,6 +156,16 @@ class Operator:
         assert events == expected
         last = expected[-1]
         assert (shown["version"], shown["head"], shown["suid"]) == (len(expected), last["position"], last["suid"])
+
+
+def send(
+    server: Server, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    """One request on a connection of its own; a body of bytes goes out as it is, anything else as JSON."""
+    content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    # Without the certificates, whose loading would cost more than the request.
+    with httpx.Client(verify=False, timeout=REQUEST_TIMEOUT_S) as client:
+        return client.request(method, f"{server.base_url}{path}", headers=headers, content=content)
 
 
 def ok(answer: Got) -> dict[str, Any]:

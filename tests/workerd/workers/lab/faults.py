@@ -6,6 +6,7 @@ All of it lives in this module's memory, which the isolate's objects and its ent
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -55,6 +56,7 @@ class Orders:
     hook_runs: list[dict[str, Any]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     arrivals: list[dict[str, Any]] = field(default_factory=list)
+    started: bool = False
 
     def shown(self) -> dict[str, Any]:
         """As a test reads it."""
@@ -62,6 +64,25 @@ class Orders:
 
 
 ORDERS: Final = Orders()
+
+
+def take_first_orders(text: str | None) -> None:
+    """Orders that hold from the start on: objects work before a test's first request."""
+    if not ORDERS.started:
+        ORDERS.started = True
+        take_orders(json.loads(text or "{}"))
+
+
+def take_orders(orders: dict[str, Any]) -> None:
+    """Add gates, open some, set the clock's offset and the hook's behaviour."""
+    ORDERS.gates += [Gate(**gate) for gate in orders.get("gates", [])]
+    for gate in ORDERS.gates:
+        gate.opened = gate.opened or gate.name in orders.get("open", [])
+    ORDERS.clock_offset_ms = orders.get("clockOffsetMs", ORDERS.clock_offset_ms)
+    ORDERS.hook.update(orders.get("hook", {}))
+    if orders.get("forget"):
+        ORDERS.calls.clear()
+        ORDERS.arrivals.clear()
 
 
 async def pass_gates(service: str, route: str, tag: str | None, when: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from faults import ORDERS, POLL_S, Gate  # type: ignore[import-not-found]
+from faults import ORDERS, POLL_S, take_first_orders, take_orders  # type: ignore[import-not-found]
 from ports import LabClock, LabLog, LabPeers, LabStorage  # type: ignore[import-not-found]
 from workers import Response
 
@@ -18,6 +18,7 @@ from dcb_runtime.cloudflare import objects
 from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.entry import EventStore
 from dcb_runtime.cloudflare.peers import BINDINGS, ObjectPeers
+from dcb_runtime.cloudflare.settings import text_setting
 from dcb_runtime.entry.hook import Hooks
 
 
@@ -26,6 +27,7 @@ class _Observed(objects.ActorObject):
 
     def make_platform(self) -> Platform:
         platform = super().make_platform()
+        take_first_orders(text_setting(self.env._env, "ORDERS"))
         storage = LabStorage(self.ctx.storage._binding)
         return replace(platform, storage=storage, clock=LabClock(), peers=LabPeers(platform.peers))
 
@@ -72,7 +74,7 @@ class Default(EventStore):
         """One of the laboratory's routes."""
         if route == "orders":
             if body is not None:
-                _take_orders(body)
+                take_orders(body)
             return ORDERS.shown()
         if route == "call":
             return await self.call_object(**body)
@@ -95,19 +97,6 @@ class Default(EventStore):
             "text": await response.text(),
             "type": response.headers.get("content-type"),
         }
-
-
-def _take_orders(body: dict[str, Any]) -> None:
-    for gate in body.get("gates", []):
-        ORDERS.gates.append(Gate(**gate))
-    for name in body.get("open", []):
-        for gate in ORDERS.gates:
-            gate.opened = gate.opened or gate.name == name
-    ORDERS.clock_offset_ms = body.get("clockOffsetMs", ORDERS.clock_offset_ms)
-    ORDERS.hook.update(body.get("hook", {}))
-    if body.get("forget"):
-        ORDERS.calls.clear()
-        ORDERS.arrivals.clear()
 
 
 async def _hook(service_id: str, import_id: str, lease_epoch: int, manifest: dict[str, Any]) -> None:
