@@ -149,11 +149,15 @@ class EventIndex:
         )
 
     def tags_text(self, tag: str, version: int, limit: int) -> str:
-        """JSON text of ``[tag, version, position]`` rows behind (``tag``, ``version``), by tag name and version."""
+        """JSON text of ``[tag, version, position, the tag's version, the tag's head]`` rows, by tag and position.
+
+        They are those behind (``tag``, ``version``).
+        """
         return _text(
             self._storage.exec(
-                """SELECT json_group_array(json_array(name, version, position)) FROM
-                (SELECT t.name, x.version, x.position FROM tag t JOIN event_tag x USING (tag_id)
+                """SELECT json_group_array(json_array(name, version, position, tag_version, tag_head)) FROM
+                (SELECT t.name, x.version, x.position, t.version AS tag_version, t.head AS tag_head
+                 FROM tag t JOIN event_tag x USING (tag_id)
                  WHERE t.name >= ?1 AND (t.name > ?1 OR x.version > ?2) ORDER BY t.name, x.position LIMIT ?3)""",
                 tag,
                 version,

@@ -128,12 +128,14 @@ class Staging:
         The rows are those behind (``tag``, ``position``); versions are counted on from ``version``.
         """
         row = self._storage.exec(
-            f"""WITH upcoming AS (SELECT t.tag, x.position FROM staged_tag t JOIN staged_event_tag x USING (tag_id)
+            f"""WITH upcoming AS (SELECT t.tag, x.position, t.event_count,
+                    (SELECT max(y.position) FROM staged_event_tag y WHERE y.tag_id = t.tag_id) AS head
+                FROM staged_tag t JOIN staged_event_tag x USING (tag_id)
                 WHERE t.tag >= ? AND (t.tag > ? OR x.position > ?) ORDER BY t.tag, x.position
                 LIMIT {TAG_ROWS_MAX}),
-            numbered AS (SELECT tag, position, row_number() OVER (PARTITION BY tag ORDER BY position)
+            numbered AS (SELECT *, row_number() OVER (PARTITION BY tag ORDER BY position)
                 + iif(tag = ?, {version}, 0) AS version FROM upcoming)
-            SELECT (SELECT json_group_array(json_array(tag, version, position))
+            SELECT (SELECT json_group_array(json_array(tag, version, position, event_count, head))
                     FROM (SELECT * FROM numbered ORDER BY tag, position)),
                 (SELECT count(*) FROM upcoming),
                 (SELECT json_array(tag, version, position) FROM numbered ORDER BY tag DESC, position DESC LIMIT 1)""",

@@ -93,14 +93,22 @@ async def _verify_tag(job: Job, item: TagWork, chunk: Chunk, digest: str) -> Non
     answer = await job.tag(item.tag.tag, "/digest", body, VERIFY_TAG_MISSING)
     same = answer["sha256"] == digest and answer["allocatorLineageId"] == job.control.lineage_id
     if item.version + chunk.count == item.tag.event_count:
-        same = same and answer["version"] == item.tag.event_count and answer["head"] == job.staging.suid_at(chunk.last)
+        # The last chunk: the head stands at it, and nothing is stored before the first event or behind the last.
+        ends = {
+            "version": item.tag.event_count,
+            "head": job.staging.suid_at(chunk.last),
+            "headPosition": chunk.last,
+            "storedFrom": 1,
+            "storedTo": item.tag.event_count,
+        }
+        same = same and all(answer[name] == value for name, value in ends.items())
     if not same:
         versions = f"versions {item.version + 1} to {item.version + chunk.count}"
         raise VERIFY_TAG_MISMATCH(f"tag {encode(item.tag.tag)}, {versions}")
 
 
 async def verify_log(job: Job, cursor: Cursor) -> Cursor:
-    """Compare the next chunk of the log in every field; at the end the number of its events. One hop.
+    """Compare the next chunk of the log in every field; at the end their number and the lineage. Two hops at most.
 
     Raises ``bootstrap_verify_store_mismatch`` (409).
     """
@@ -109,6 +117,8 @@ async def verify_log(job: Job, cursor: Cursor) -> Cursor:
     if chunk.count == 0:
         if await ask_log(job.log.count(service_id)) != job.control.event_count:
             raise VERIFY_STORE_MISMATCH("the number of events")
+        if await ask_log(job.log.lineage(service_id)) != job.control.lineage_id:
+            raise VERIFY_STORE_MISMATCH("the lineage")
         return Cursor("verified", events_done=job.control.event_count)
     stored = await ask_log(job.log.compared(service_id, cursor.position, chunk.last))
     # The shared database may be another SQLite than the object's: texts that differ are compared as values.

@@ -70,6 +70,13 @@ class EventLog:
         rows = await self._batch((f"SELECT count(*) FROM dcb_event WHERE {_OWN}", (service_id,)))
         return int(rows[0][0][0])
 
+    async def lineage(self, service_id: str) -> str | None:
+        """The lineage that the service's events belong to, if the log knows the service."""
+        rows = await self._batch(
+            ("SELECT allocator_lineage_id FROM dcb_service WHERE service_id = ?", (service_id,)),
+        )
+        return str(rows[0][0][0]) if rows[0] else None
+
     async def fence(self, service_id: str, lineage: str, import_id: str, lease_epoch: int) -> None:
         """Let only this import and epoch write from now on; the same again changes nothing.
 

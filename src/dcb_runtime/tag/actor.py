@@ -183,10 +183,13 @@ class Tag(Actor):
         body = decode(request.body, DigestBody, MALFORMED_TAG_REQUEST)
         lineage = self._identity(request, tag)
         head = self._events.head()
+        first, last = self._events.stored_versions()
         return reply(
             200,
             {
                 "allocatorLineageId": lineage,
+                "storedFrom": first,
+                "storedTo": last,
                 "version": head.version,
                 "head": head.suid,
                 "headPosition": head.position,

@@ -129,6 +129,11 @@ class TagEvents:
         )
         return sha256(text(rows).encode()).hexdigest()
 
+    def stored_versions(self) -> tuple[int, int]:
+        """The lowest and the highest version that is stored, in front of the head or behind it; 0 for none."""
+        row = self._storage.exec("SELECT ifnull(min(version), 0), ifnull(max(version), 0) FROM event")[0]
+        return int(row[0]), int(row[1])
+
     def clear(self) -> None:
         """Remove every event."""
         self._storage.exec("DELETE FROM event")
