@@ -33,7 +33,8 @@ def _to_bind(bind: Bind) -> Any:
     if isinstance(bind, bytes):
         return to_js(bind)
     if isinstance(bind, int) and not isinstance(bind, bool) and abs(bind) <= INTEGER_MAX:
-        return bind
+        # Pyodide makes a BigInt of the largest safe integer already; as a float it becomes the same number.
+        return bind if abs(bind) < INTEGER_MAX else float(bind)
     raise TypeError(f"cannot bind a {type(bind).__name__}")
 
 
