@@ -1,0 +1,154 @@
+"""What a reader is told to type works: the demo, the walk, the hook, the sizes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.docs.pages import block, code, page
+from tests.runtime.server import OPERATOR_TOKEN, PROJECT_ROOT, Server
+from tests.support.dumps import dump_of, flights
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
+DEMO = [str(PROJECT_ROOT / "scripts" / "demo")]
+
+
+def python(script: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PROJECT_ROOT / "scripts" / script), *arguments]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def move(client: httpx.Client, service_id: str, count: int) -> Any:
+    """Plan and import the first events of the sample; the answer of import."""
+    lineage = client.get(f"/operator/services/{service_id}").json()["allocatorLineageId"]
+    evidence = {"bindingExists": False, "eventsExist": False}
+    plan = {"importId": "move", "dump": dump_of(flights(count), service_id, lineage), "targetEvidence": evidence}
+    assert client.post(f"/operator/bootstrap/{service_id}/plan", json=plan).status_code == 201
+    return client.post(f"/operator/bootstrap/{service_id}/import", json={"importId": "move", "leaseEpoch": 1}).json()
+
+
+def test_the_demo_runs_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    result = subprocess.run([*DEMO, "--events", "20"], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.fullmatch(
+        r"demo: done in \d+ s; the worker is stopped and its folder deleted", result.stdout.splitlines()[-1]
+    )
+    assert "the same digest was computed here" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_stops_what_it_started_when_it_is_told_to_end(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(DEMO, env=environment, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "IMPORTING" in line:
+                break
+        demo.send_signal(signal.SIGTERM)
+        last = demo.stdout.read().splitlines()[-1]
+    assert (demo.returncode, last) == (130, "demo: interrupted; what it had started is stopped")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_says_what_the_worker_logged_when_it_does_not_start(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "NODE_OPTIONS": "--no-such-option"}
+    result = subprocess.run(DEMO, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "demo: failed: the worker did not start" in result.stdout
+    assert "--no-such-option" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("count", ["0", "2001", "many", "-1"])
+def test_the_demo_refuses_a_number_of_events_that_the_sample_has_not(count: str) -> None:
+    result = subprocess.run([*DEMO, f"--events={count}"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "a number from 1 to 2000" in result.stderr
+
+
+def test_the_walk_of_the_readme_works_as_it_stands(server: Server, tmp_path: Path) -> None:
+    walk = "\n".join(code(block("README.md", "walk"), "sh"))
+    walk = walk.replace("http://127.0.0.1:8787", server.base_url)
+    walk = re.sub(r"^token=.*$", f"token={OPERATOR_TOKEN}", walk, flags=re.MULTILINE)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    shell = ["bash", "-euc", walk]
+    result = subprocess.run(shell, cwd=PROJECT_ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    fresh, planned, imported, status, receipt, tag, export, refused = answers
+    told = [json.loads(text) for text in code(block("README.md", "walk"), "json")]
+    assert len(told) == 7
+    assert (fresh["bootstrap"]["status"], fresh["head"]) == ("EMPTY", 0)
+    assert (planned["status"], imported["status"], status["status"]) == ("PLANNED", "READY", "READY")
+    assert export["complete"] is True
+    assert refused == told[-1]
+    for answer, shown in zip((fresh, planned, status, receipt, tag, export, refused), told, strict=True):
+        assert_same_shape(shown, answer)
+
+
+def assert_same_shape(shown: Any, answer: Any) -> None:
+    """Whatever a shortened answer shows is there: "..." stands for what was left out."""
+    if isinstance(shown, dict):
+        for name, value in shown.items():
+            if name != "...":
+                assert_same_shape(value, answer[name])
+    elif isinstance(shown, list):
+        for value, there in zip(shown, answer, strict=True):
+            assert_same_shape(value, there)
+    elif isinstance(shown, str) and re.search(r"[0-9a-f]{8}|T.*Z$", shown):
+        assert isinstance(answer, str)  # what differs from run to run: lineages, digests, times
+    elif not (isinstance(shown, int) and shown > 10**12):
+        assert shown == answer
+
+
+def test_the_hook_of_the_readme_runs_before_a_service_opens(tmp_path: Path) -> None:
+    (example,) = code(block("README.md", "hook"), "python")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "worker.py").write_text(example, encoding="utf-8")
+    with Server(root=root, state=tmp_path / "state") as server, server.client(OPERATOR_TOKEN) as client:
+        assert move(client, "hooked", 2)["status"] == "READY"
+        server.stop()
+    written = []
+    for file in (tmp_path / "state" / "v3" / "d1" / "miniflare-D1DatabaseObject").glob("*.sqlite"):
+        with closing(sqlite3.connect(file)) as database:
+            if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'rebuild'").fetchall():
+                written += database.execute("SELECT service_id, up_to FROM rebuild").fetchall()
+    assert written == [("hooked", flights(2)[-1]["suid"])]
+
+
+def test_sizes_tells_what_an_event_takes_in_each_part(tmp_path: Path) -> None:
+    with Server(state=tmp_path) as server, server.client(OPERATOR_TOKEN) as client:
+        assert move(client, "sized", 30)["status"] == "READY"
+        server.stop()
+    result = python("sizes.py", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    found = re.findall(r"^(\w+) +(\d+) bytes an event", result.stdout, re.MULTILINE)
+    assert [part for part, _ in found] == ["index", "tags", "log"]
+    assert all(0 <= int(an_event) < 2000 for _, an_event in found)
+
+
+def test_sizes_of_a_folder_without_events_are_nothing(tmp_path: Path) -> None:
+    assert python("sizes.py", str(tmp_path)).stdout.split() == ["index", "nothing", "tags", "nothing", "log", "nothing"]
+
+
+def test_a_plan_is_not_composed_of_records_out_of_order() -> None:
+    first, second = page("samples/flights-2000.ndjson").splitlines()[:2]
+    result = python("plan_body.py", "move", "service", "lineage", text=f"{second}\n{first}\n")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "record_order_or_duplicate" in result.stderr
+    assert python("plan_body.py", "move").returncode == 2
