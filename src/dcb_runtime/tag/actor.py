@@ -10,7 +10,7 @@ from dcb_runtime.actor import Actor, Platform
 from dcb_runtime.dispatch import Request
 from dcb_runtime.errors import LINEAGE_MISMATCH, ErrorKind
 from dcb_runtime.limits import CHUNK_EVENTS_MAX, READ_PAGE_EVENTS_MAX
-from dcb_runtime.ports import Reply
+from dcb_runtime.ports import Reply, Row
 from dcb_runtime.schema import Schema
 from dcb_runtime.tag.admission import CONFLICT, Admission, Writer, rejection
 from dcb_runtime.tag.events import EventsConflict, TagEvents
@@ -121,24 +121,29 @@ class Tag(Actor):
             raise TAG_ROUTE_NOT_FOUND()
         return handler(request, tag)
 
-    def _identity(self, request: Request, tag: str) -> str:
-        """The lineage this tag is bound to. Raises ``tag_not_found`` or ``tag_identity_conflict``."""
+    def _bound(self) -> Row | None:
+        """Service, tag and lineage that the object is bound to, if it is; looking creates nothing."""
         used = self._schema.exists()
         rows = self._storage.exec("SELECT service_id, tag, allocator_lineage_id FROM identity") if used else []
-        if not rows:
+        return rows[0] if rows else None
+
+    def _identity(self, request: Request, tag: str) -> str:
+        """The lineage this tag is bound to. Raises ``tag_not_found`` or ``tag_identity_conflict``."""
+        bound = self._bound()
+        if bound is None:
             raise TAG_NOT_FOUND()
-        if rows[0][1] != tag or request.service_id not in (None, rows[0][0]):
+        if bound[1] != tag or request.service_id not in (None, bound[0]):
             raise TAG_IDENTITY_CONFLICT()
-        return str(rows[0][2])
+        return str(bound[2])
 
     def _bind(self, service_id: str, tag: str, lineage: str) -> None:
         """Bind the object to its first service, tag and lineage; refuse any other."""
-        rows = self._storage.exec("SELECT service_id, tag, allocator_lineage_id FROM identity")
-        if not rows:
+        bound = self._bound()
+        if bound is None:
             self._storage.exec("INSERT INTO identity VALUES (1, ?, ?, ?)", service_id, tag, lineage)
-        elif (rows[0][0], rows[0][1]) != (service_id, tag):
+        elif (bound[0], bound[1]) != (service_id, tag):
             raise TAG_IDENTITY_CONFLICT()
-        elif rows[0][2] != lineage:
+        elif bound[2] != lineage:
             raise LINEAGE_MISMATCH()
 
     def _state(self, request: Request, tag: str) -> Reply:
@@ -166,7 +171,7 @@ class Tag(Actor):
         """A page of events; an unused tag has none, and looking at it creates nothing."""
         after = _number(request.query.get("after", "0"), 0, 2**53 - 1)
         limit = _number(request.query.get("limit", "100"), 1, READ_PAGE_EVENTS_MAX)
-        if not self._schema.exists():
+        if self._bound() is None:
             unused = {"tag": tag, "version": 0, "head": 0, "suid": "", "allocatorLineageId": None, "events": []}
             return reply(200, unused)
         lineage = self._identity(request, tag)
