@@ -22,6 +22,8 @@ TAG_UNAVAILABLE = ErrorKind("tag_unavailable", 503, "the tag could not be asked;
 
 QUERY: Final = ("after", "limit")
 
+_EVENTS: Final = ',"events":'
+
 
 class _BootstrapView(msgspec.Struct, rename="camel", frozen=True):
     """The members of the control record that the overview shows, as they came."""
@@ -74,13 +76,23 @@ async def inspect_tag(peers: Peers, service_id: str, tag: str, query: dict[str, 
     if not page.ok:
         raise ObjectAnswer(page)
     try:
-        bound = msgspec.json.decode(page.text, type=_TagView).allocator_lineage_id
+        bound = _bound_lineage(page.text)
     except (msgspec.DecodeError, UnicodeError):
         raise TAG_UNAVAILABLE("unreadable answer") from None
     if bound is not None and bound != lineage.allocator_lineage_id:
         raise LINEAGE_MISMATCH("the tag")
     opening = page.text.index("{") + 1
     return Reply(page.status, f'{{"mode":{encode(lineage.mode)},{page.text[opening:]}')
+
+
+def _bound_lineage(page: str) -> str | None:
+    """The lineage that a tag's page names before its events, which are not read.
+
+    Imported data may hold what strict readers refuse (an escaped lone surrogate); a raw quote ends every text,
+    so the first ``_EVENTS`` is the member itself. Raises as ``msgspec.json.decode``.
+    """
+    head, events, _ = page.partition(_EVENTS)
+    return msgspec.json.decode(f"{head}}}" if events else page, type=_TagView).allocator_lineage_id
 
 
 async def _ask_tag(peers: Peers, service_id: str, tag: str, path: str) -> Reply:
