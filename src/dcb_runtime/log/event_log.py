@@ -36,7 +36,9 @@ _CLASHES: Final = f"""SELECT i.event_id FROM incoming i JOIN dcb_event e ON e.{_
     WHERE NOT ({same_fields("e", "i")})
     UNION ALL
     SELECT i.event_id FROM incoming i JOIN dcb_event e ON e.{_OWN} AND e.event_id = i.event_id COLLATE NOCASE
-    WHERE e.position <> i.position"""
+    WHERE e.position <> i.position
+    UNION ALL
+    SELECT min(event_id) FROM incoming GROUP BY lower(event_id) HAVING count(*) > 1"""
 
 
 class EventLog:
