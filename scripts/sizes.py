@@ -20,6 +20,9 @@ PARTS: Final = {
 }
 """Folder of a part's databases below the state, and the table whose rows are its events."""
 
+EVENTS_TO_TELL: Final = 100
+"""With fewer than these it is the pages that count, not the events."""
+
 
 @dataclass(frozen=True)
 class Database:
@@ -46,13 +49,17 @@ def report(state: Path) -> list[str]:
         if not found:
             lines.append(f"{part:<6} nothing")
             continue
-        largest = found[0]
-        an_event = (largest.bytes - largest.bytes_without_events) / largest.events
         count = f"{len(found):,} {'database' if part == 'log' else 'object'}{'s' if len(found) > 1 else ''}"
-        whole = sum(one.bytes for one in found)
-        before = f"{largest.bytes_without_events:>6,} bytes before the first"
-        lines.append(f"{part:<6} {an_event:4.0f} bytes an event, {before}; {whole:>10,} bytes in {count}")
+        whole = f"{sum(one.bytes for one in found):>10,} bytes in {count}"
+        lines.append(f"{part:<6} {_an_event(found[0])}; {whole}")
     return lines
+
+
+def _an_event(largest: Database) -> str:
+    before = f"{largest.bytes_without_events:>6,} bytes before the first"
+    if largest.events < EVENTS_TO_TELL:
+        return f"too few events to tell, {before}"
+    return f"{(largest.bytes - largest.bytes_without_events) / largest.events:4.0f} bytes an event, {before}"
 
 
 def _read(file: Path, table: str) -> Database | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scripts import sizes
 from tests.docs.pages import block, code, page
 from tests.runtime.server import OPERATOR_TOKEN, PROJECT_ROOT, Server
 from tests.support.dumps import dump_of, flights
@@ -131,15 +132,30 @@ def test_the_hook_of_the_readme_runs_before_a_service_opens(tmp_path: Path) -> N
     assert written == [("hooked", flights(2)[-1]["suid"])]
 
 
-def test_sizes_tells_what_an_event_takes_in_each_part(tmp_path: Path) -> None:
+def test_sizes_finds_every_part_of_a_state_folder(tmp_path: Path) -> None:
     with Server(state=tmp_path) as server, server.client(OPERATOR_TOKEN) as client:
         assert move(client, "sized", 30)["status"] == "READY"
         server.stop()
-    result = python("sizes.py", str(tmp_path))
-    assert result.returncode == 0, result.stderr
-    found = re.findall(r"^(\w+) +(\d+) bytes an event", result.stdout, re.MULTILINE)
-    assert [part for part, _ in found] == ["index", "tags", "log"]
-    assert all(0 <= int(an_event) < 2000 for _, an_event in found)
+    found = [line.split() for line in sizes.report(tmp_path)]
+    assert [words[0] for words in found] == ["index", "tags", "log"]
+    assert [" ".join(words[1:6]) for words in found] == ["too few events to tell,"] * 3
+    tags = {tag for record in flights(30) for tag in record["eventTags"]}
+    assert [len(sizes.databases(tmp_path, part)) for part in sizes.PARTS] == [1, len(tags), 1]
+
+
+def test_sizes_tells_an_events_bytes_from_those_of_the_empty_tables(tmp_path: Path) -> None:
+    folder = tmp_path / "v3" / sizes.PARTS["index"][0]
+    folder.mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "one.sqlite")) as database, database:
+        database.execute("PRAGMA page_size = 4096")
+        database.execute("CREATE TABLE event (payload BLOB)")
+        database.execute("CREATE TABLE other (name TEXT)")
+        database.executemany("INSERT INTO event VALUES (zeroblob(1000))", [()] * 1000)
+    told = python("sizes.py", str(tmp_path)).stdout.splitlines()[0]
+    assert re.fullmatch(
+        r"index  10[0-9]{2} bytes an event, 12,288 bytes before the first;  1,0[0-9]{2},[0-9]{3} bytes in 1 object",
+        told,
+    ), told
 
 
 def test_sizes_of_a_folder_without_events_are_nothing(tmp_path: Path) -> None:

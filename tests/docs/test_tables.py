@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dcb_runtime import limits
+from dcb_runtime.bootstrap.control import IMPORT_PHASES, READY_PHASES, RESET_PHASES, VERIFY_PHASES
 from dcb_runtime.entry.routes import ROUTES
 from dcb_runtime.errors import KINDS
 from dcb_runtime.spans.attributes import ATTRIBUTES
@@ -78,6 +79,12 @@ def test_each_limit_is_told_or_known_to_be_inside() -> None:
 def test_the_attribute_table_is_the_spans() -> None:
     told = {name.strip("`"): meaning for name, meaning in rows(block("docs/tracing.md", "spans"))}
     assert told == dict(ATTRIBUTES)
+
+
+def test_the_architecture_page_tells_of_every_phase() -> None:
+    (table,) = re.findall(r"^\| phase in `progress` .*?\n\n", page("docs/architecture.md"), re.MULTILINE | re.DOTALL)
+    told = [phase for first, *_ in rows(table) for phase in re.findall(r"\w+", first)]
+    assert told == ["planned", *IMPORT_PHASES, *VERIFY_PHASES, "verified", *READY_PHASES, *RESET_PHASES]
 
 
 def test_every_code_that_a_page_names_is_one() -> None:
