@@ -116,7 +116,8 @@ class Planner:
                 raise READY_PERMANENT()
             if not new:
                 same = (control.import_id, control.digest, control.chain_digest)
-                if same != (body.import_id, dump.content_digest, chain) or control.retracting or control.resetting:
+                other = same != (body.import_id, dump.content_digest, chain) or self._store.manifest() != manifest
+                if other or control.retracting or control.resetting:
                     raise PLAN_CONFLICT()
                 return control
             if self._storage.exec("SELECT 1 FROM command WHERE released = 0 LIMIT 1"):
