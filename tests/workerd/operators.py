@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ import httpx
 
 from tests.runtime.server import OPERATOR_TOKEN, REQUEST_TIMEOUT_S
 from tests.support.dumps import dump_of
+from tests.workerd.expected import digest_v2, expected_receipt, expected_tag, tags_of, without_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +104,33 @@ class Operator:
             assert answer.status == 202, answer
             assert time.monotonic() < deadline, answer
 
+    def abort(self) -> None:
+        """Abort the import, which must succeed."""
+        aborted = self.post("abort", self.ids)
+        assert (aborted.status, aborted.json["status"], aborted.json["failure"]) == (200, "FAILED", "operator_abort")
+
+    def takeover(self) -> None:
+        """Take the import over, which must succeed, and go on under the new epoch."""
+        body = {"importId": self.import_id, "digest": self.dump["manifest"]["contentDigest"]}
+        taken = self.post("takeover", body)
+        assert taken.status in (200, 202), taken
+        assert taken.json["leaseEpoch"] == self.epoch + 1
+        self.epoch += 1
+
+    def reset(self) -> None:
+        """Call reset until the service is EMPTY, and as fresh as it was."""
+
+        def empty() -> bool | None:
+            answer = self.post("reset", self.ids)
+            if answer.status == 202:
+                return None
+            assert (answer.status, answer.json["status"]) == (200, "EMPTY"), answer
+            return True
+
+        eventually(empty)
+        overview = self.overview()
+        assert (overview["mode"], overview["head"], overview["tagCount"], overview["watermark"]) == ("open", 0, 0, None)
+
     def settled(self) -> dict[str, Any]:
         """Wait until nothing is left to do, also behind READY."""
 
@@ -132,7 +159,7 @@ class Operator:
         record = self.settled()
         assert (record["status"], record["progress"]["phase"]) == ("READY", "done")
         receipt = ok(self.get("receipt"))
-        assert without_times(receipt) == expected_receipt(self)
+        assert without_times(receipt) == expected_receipt(self.dump, self.import_id)
         records = self.dump["events"]
         overview = self.overview()
         tags = tags_of(records)
@@ -182,73 +209,3 @@ def eventually(look: Callable[[], T | None]) -> T:
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)
     return found
-
-
-def tags_of(records: list[dict[str, Any]]) -> list[str]:
-    """The distinct tags of a dump."""
-    return sorted({tag for record in records for tag in record["eventTags"]})
-
-
-def expected_tag(records: list[dict[str, Any]], tag: str) -> list[dict[str, Any]]:
-    """The events of a tag as the inspection shows them."""
-    return [
-        {
-            "position": position,
-            "suid": record["suid"],
-            "id": record["eventId"],
-            "type": record["eventType"],
-            "tags": record["eventTags"],
-            "data": json.loads(record["payload"]),
-            "timestamp": record["timestamp"],
-            "metadata": {name: record[name] for name in ("causationId", "correlationId", "executedUser")},
-        }
-        for position, record in enumerate(records, 1)
-        if tag in record["eventTags"]
-    ]
-
-
-def canonical(value: Any) -> bytes:
-    """Canonical JSON of records, whose keys are ASCII."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-
-
-def chain(records: list[dict[str, Any]]) -> bytes:
-    """The chain of SHA-256 over records."""
-    state = bytes(32)
-    for record in records:
-        state = sha256(state + sha256(canonical(record)).digest()).digest()
-    return state
-
-
-def digest_v2(manifest: dict[str, Any], records: list[dict[str, Any]]) -> str:
-    """The content digest of a v2 manifest with these records."""
-    return "sha256:" + sha256(canonical({**manifest, "contentDigest": ""}) + chain(records)).hexdigest()
-
-
-def expected_receipt(operator: Operator) -> dict[str, Any]:
-    """The receipt that follows from an operator's dump, without epoch and times."""
-    manifest, records = operator.dump["manifest"], operator.dump["events"]
-    tags = tags_of(records)
-    placements = sum(len(record["eventTags"]) for record in records)
-    return {
-        "serviceId": operator.service,
-        "importId": operator.import_id,
-        "allocatorLineageId": manifest["target"]["allocatorLineageId"],
-        "source": manifest["source"],
-        "contentDigest": manifest["contentDigest"],
-        "chainDigest": "sha256:" + chain(records).hex(),
-        "eventCount": len(records),
-        "tagCount": len(tags),
-        "highWatermark": manifest["highWatermark"],
-        "compared": {
-            "index": {"events": len(records), "tags": 0},
-            "indexTags": {"events": placements, "tags": 0},
-            "tags": {"events": placements, "tags": len(tags)},
-            "log": {"events": len(records), "tags": 0},
-        },
-    }
-
-
-def without_times(receipt: dict[str, Any]) -> dict[str, Any]:
-    """A receipt without what two runs of one import may differ in."""
-    return {name: value for name, value in receipt.items() if name not in ("leaseEpoch", "times")}

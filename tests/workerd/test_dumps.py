@@ -9,7 +9,8 @@ import pytest
 
 from tests.runtime.server import OPERATOR_TOKEN
 from tests.support.dumps import dump_of, record
-from tests.workerd.operators import FRESH, Got, Operator, ok, send, tags_of
+from tests.workerd.expected import tags_of
+from tests.workerd.operators import FRESH, Got, Operator, ok, send
 
 if TYPE_CHECKING:
     from tests.workerd.lab import Lab

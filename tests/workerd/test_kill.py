@@ -100,12 +100,6 @@ def kill_and_restart(lab: Lab, threads: list[threading.Thread]) -> None:
     lab.server.restart()
 
 
-def start_import(lab: Lab, operator: Operator) -> None:
-    """Have the alarm import and verify."""
-    answer = lab.call("bootstrap", operator.service, "/import", {**operator.ids, "through": "verify"})
-    assert answer.status == 202, answer
-
-
 def make_ready(lab: Lab, operator: Operator) -> None:
     lab.call("bootstrap", operator.service, "/ready", operator.ids)
 
@@ -153,7 +147,7 @@ def test_an_import_that_was_cut_off_anywhere_goes_on_by_its_alarm_alone(tmp_path
         verified = lab.operator("verified-only").plan(RECORDS)
         lab.orders(gates=gates(RUNNING))
         for operator in [*operators.values(), verified]:
-            start_import(lab, operator)
+            lab.start(operator)
         lab.wait_reached(*(moment.name for moment in RUNNING))
         unheld = [operators[moment] for moment in OPENING]
         for operator in [*unheld, verified]:

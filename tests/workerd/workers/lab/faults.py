@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -16,7 +17,10 @@ POLL_S: Final = 0.01
 
 @dataclass
 class Gate:
-    """Acts on calls of one service's ``route``: the first ``skip`` pass, the next ``times`` are held or lost."""
+    """Acts on calls of one service's ``route``: the first ``skip`` pass, the next ``times`` are held, lost or late.
+
+    A late call is lost for its caller, and arrives when the gate is opened.
+    """
 
     name: str
     service: str
@@ -43,7 +47,11 @@ class Gate:
 
 
 class Lost(Exception):
-    """A gate lost this call."""
+    """A gate lost this call; ``late`` is set when it is to arrive after all."""
+
+    def __init__(self, late: Gate | None = None) -> None:
+        super().__init__()
+        self.late = late
 
 
 @dataclass
@@ -56,6 +64,7 @@ class Orders:
     hook_runs: list[dict[str, Any]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     arrivals: list[dict[str, Any]] = field(default_factory=list)
+    late: dict[str, str] = field(default_factory=dict)
     started: bool = False
 
     def shown(self) -> dict[str, Any]:
@@ -92,5 +101,32 @@ async def pass_gates(service: str, route: str, tag: str | None, when: str) -> No
         if gate.takes(service, route, tag, when):
             if gate.action == "lose":
                 raise Lost
-            while not gate.opened:
-                await asyncio.sleep(POLL_S)
+            if gate.action == "late":
+                raise Lost(gate)
+            await wait_opened(gate)
+
+
+async def wait_opened(gate: Gate) -> None:
+    """Come back when the gate is open."""
+    while not gate.opened:
+        await asyncio.sleep(POLL_S)
+
+
+def send_late(lost: Lost, call: Callable[[], Awaitable[object]]) -> None:
+    """Have a lost call arrive when its gate opens, and note what came of it."""
+    gate = lost.late
+    if gate is None:
+        return
+
+    async def later() -> None:
+        await wait_opened(gate)
+        try:
+            ORDERS.late[gate.name] = str(await call())
+        except Exception as fault:
+            ORDERS.late[gate.name] = str(fault)
+
+    LATE.append(asyncio.ensure_future(later()))
+
+
+LATE: Final[list[asyncio.Task[None]]] = []
+"""Keeps the tasks: the loop alone would let them go."""

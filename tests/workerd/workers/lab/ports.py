@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from faults import ORDERS, Lost, pass_gates  # type: ignore[import-not-found]
+from faults import ORDERS, Lost, pass_gates, send_late  # type: ignore[import-not-found]
 
 from dcb_runtime.cloudflare.storage import ObjectStorage
 from dcb_runtime.cloudflare.world import SystemClock
@@ -47,7 +47,8 @@ class LabPeers:
             await pass_gates(service, request.path, tag, "before")
             answer = await self._inner.call(actor_class, name, path, body)
             await pass_gates(service, request.path, tag, "after")
-        except Lost:
+        except Lost as lost:
+            send_late(lost, lambda: self._inner.call(actor_class, name, path, body))
             raise PeerError("lost") from None
         return answer
 
@@ -85,6 +86,7 @@ async def _gated(name: str, service_id: str, call: Callable[[], Awaitable[T]]) -
         await pass_gates(service_id, f"log/{name}", None, "before")
         answer = await call()
         await pass_gates(service_id, f"log/{name}", None, "after")
-    except Lost:
+    except Lost as lost:
+        send_late(lost, call)
         raise DatabaseError("lost") from None
     return answer
