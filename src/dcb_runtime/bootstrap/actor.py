@@ -132,7 +132,8 @@ class Bootstrap(Actor):
         if control.pending_epoch is not None:
             await self._settle(control)
         planned = self._store.load(service_id)
-        if (planned.import_id, planned.chain_digest) != (control.import_id, control.chain_digest):
+        same = (planned.import_id, planned.chain_digest) == (control.import_id, control.chain_digest)
+        if planned.pending_epoch is not None or not same:
             raise STATE_REJECTED("the plan was taken back meanwhile")
         return self._told(service_id, 201 if planned.status == PLANNED else 200)
 

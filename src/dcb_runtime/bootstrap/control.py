@@ -65,6 +65,7 @@ class Control:
     pending_epoch: int | None = None
     retracting: int = 0
     resetting: int = 0
+    reset_import_id: str | None = None
     failure: str | None = None
     planned_at_ms: int | None = None
     imported_at_ms: int | None = None

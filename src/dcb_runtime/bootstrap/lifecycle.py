@@ -203,17 +203,20 @@ class Lifecycle:
         return self._storage.transaction(takeover)
 
     def start_reset(self, service_id: str, text: str) -> None:
-        """Begin or go on with the way back from FAILED to EMPTY: the epoch is raised before anything is touched."""
+        """Begin or go on with the way back from FAILED to EMPTY: the epoch is raised before anything is touched.
+
+        Again is fine, also after its end until something else is planned.
+        """
         body = decode(text, EpochBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
         self._context.wake()
 
         def start() -> None:
             control = self._store.load(service_id)
-            if control.resetting and body.lease_epoch == control.lease_epoch - 1:
-                body_epoch = control.lease_epoch
-            else:
-                body_epoch = body.lease_epoch
-            control = self._fenced(service_id, body.import_id, body_epoch)
+            if _was_reset(control, body):
+                return
+            # The first call raised the epoch: a repeat of it still names the one before.
+            repeated = control.resetting and body.lease_epoch == control.lease_epoch - 1
+            control = self._fenced(service_id, body.import_id, body.lease_epoch + int(repeated))
             if control.status != FAILED:
                 raise STATE_REJECTED()
             if not control.resetting:
@@ -238,7 +241,7 @@ class Lifecycle:
             self._hooks.require(control, body.hook_token)
             now_ms = self._now_ms()
             control = replace(control, status=READY, ready_at_ms=now_ms, lease_until_ms=None)
-            control = control.at(Cursor("opening"), now_ms)
+            control = control.at(Cursor("opening", events_done=control.event_count), now_ms)
             self._store.save(control)
             self._storage.exec("INSERT OR REPLACE INTO receipt VALUES (1, ?)", encode(receipt(control, self._store)))
             self._hooks.clear()
@@ -280,3 +283,9 @@ class Lifecycle:
     def _require(self, control: Control, import_id: str, lease_epoch: int) -> None:
         if control.pending_epoch is not None or (control.import_id, control.lease_epoch) != (import_id, lease_epoch):
             raise EPOCH_REJECTED()
+
+
+def _was_reset(control: Control, body: EpochBody) -> bool:
+    """Whether this reset has come to its end: the body may name the epoch that it found or the one that it left."""
+    same = control.status == EMPTY and control.reset_import_id == body.import_id
+    return same and body.lease_epoch in (control.lease_epoch - 1, control.lease_epoch)

@@ -36,7 +36,7 @@ async def _fence_log(job: Job) -> None:
 async def open_allocator(job: Job, cursor: Cursor) -> Cursor:
     """Open the allocator: from here on appends are decided. One hop."""
     await job.allocator("/fence/open", encode(job.identity), ALLOCATOR_OPEN_FAILED)
-    return Cursor("closing")
+    return Cursor("closing", events_done=job.control.event_count)
 
 
 async def close_tags(job: Job, cursor: Cursor) -> Cursor:
@@ -45,7 +45,7 @@ async def close_tags(job: Job, cursor: Cursor) -> Cursor:
     control = job.control
     if not tags:
         await ask_log(job.log.close_import(control.service_id, control.import_id or "", control.lease_epoch))
-        return Cursor("clearing")
+        return replace(cursor, phase="clearing")
     body = encode({"importId": control.import_id, "leaseEpoch": control.lease_epoch})
     await at_once([job.tag(tag.tag, "/bootstrap/close", body, TAG_CLOSE_FAILED) for tag in tags])
     return _behind(cursor, tags)

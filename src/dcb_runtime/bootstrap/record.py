@@ -18,7 +18,8 @@ from dcb_runtime.ports import Storage
 
 RECORD_SCHEMA_VERSION: Final = 1
 
-_EVENT_PHASES: Final = ("index", "seed", "log", "verify_index", "verify_log", "verified", "done")
+_PAIR_PHASES: Final = ("tags", "verify_index_tags", "verify_tags")
+"""Phases that count an event once for each of its tags."""
 
 
 def working(control: Control) -> bool:
@@ -43,7 +44,7 @@ def running(control: Control) -> bool:
 
 def progress(control: Control) -> dict[str, Any]:
     """How far the present phase has come, its rate, and the last error if it has not been overcome."""
-    total = control.event_count if control.phase in _EVENT_PHASES else control.placement_count
+    total = control.placement_count if control.phase in _PAIR_PHASES else control.event_count
     elapsed_ms = control.progressed_ms - control.phase_started_ms
     rate = round(control.events_done * 1000 / elapsed_ms, 1) if elapsed_ms > 0 else None
     error = None

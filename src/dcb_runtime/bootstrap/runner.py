@@ -76,7 +76,7 @@ class Runner:
                 await self._settle(control)
             elif control.fenced_epoch < control.lease_epoch and not control.resetting:
                 await other_steps.raise_fences(job)
-                self._move(control, replace(control, fenced_epoch=control.lease_epoch))
+                self._move(control, replace(control.without_error(), fenced_epoch=control.lease_epoch))
             else:
                 cursor = await STEPS[control.phase](job, control.cursor)
                 self._advance(control, cursor)
@@ -106,7 +106,11 @@ class Runner:
             )
         finished = before.phase if before.phase in VERIFY_PHASES and cursor.phase != before.phase else None
         if cursor.phase == "reset":
-            self._move(before, Control(before.service_id, status=EMPTY, lease_epoch=before.lease_epoch), cleared=True)
+            self._move(
+                before,
+                Control(before.service_id, lease_epoch=before.lease_epoch, reset_import_id=before.import_id),
+                cleared=True,
+            )
         else:
             self._move(before, after, finished=finished)
 

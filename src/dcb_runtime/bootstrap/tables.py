@@ -31,6 +31,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
             pending_epoch INTEGER,
             retracting INTEGER NOT NULL,
             resetting INTEGER NOT NULL,
+            reset_import_id TEXT,
             failure TEXT,
             planned_at_ms INTEGER,
             imported_at_ms INTEGER,
