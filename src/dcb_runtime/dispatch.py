@@ -66,13 +66,18 @@ async def answer(work: Callable[[], Awaitable[Reply]], log_line: Callable[[str],
 
 
 def describe_fault(fault: BaseException) -> str:
-    """Name an unexpected exception for the log: its type and the innermost of our lines, never a message."""
-    place = "?"
+    """Name an unexpected exception for the log: its type, the innermost of our lines and of the deployment's own.
+
+    Never a message: it could quote an event.
+    """
+    places: dict[bool, str] = {}
     trace = fault.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if "dcb_runtime" in code.co_filename:
-            place = f"{code.co_filename.rsplit('dcb_runtime', 1)[1].lstrip('/')}:{trace.tb_lineno}"
+        file = trace.tb_frame.f_code.co_filename
+        ours = "dcb_runtime" in file
+        name = file.rsplit("dcb_runtime", 1)[1].lstrip("/") if ours else file.rsplit("/", 1)[-1]
+        places[ours] = f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next
+    place = ", ".join(places[ours] for ours in (True, False) if ours in places) or "?"
     reason = f" ({fault})" if isinstance(fault, StorageError | DatabaseError) else ""
     return f"unexpected {type(fault).__name__}{reason} at {place}"
