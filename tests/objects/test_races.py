@@ -1,4 +1,4 @@
-"""Three operators do anything at once, hops take any time and get lost: there is always a way to READY, and it is right.
+"""Three operators do anything at once over slow and lossy hops: there is always a way to READY, and it is right.
 
 Each seed is one history, the same in every run.
 """

@@ -13,7 +13,6 @@ from typing import Final
 
 from dcb_runtime.bootstrap import import_steps, other_steps, verify_steps
 from dcb_runtime.bootstrap.control import (
-    EMPTY,
     IMPORTING,
     VERIFY_PHASES,
     VERIFYING,
