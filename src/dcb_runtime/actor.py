@@ -10,9 +10,11 @@ import msgspec
 from dcb_runtime.dispatch import Request, answer, parse_request
 from dcb_runtime.limits import BODY_BYTES_MAX
 from dcb_runtime.ports import Clock, Entropy, Peers, Reply, Storage, Timer
+from dcb_runtime.rules.json_syntax import deeper_than
 from dcb_runtime.spans.activation import Activation
 from dcb_runtime.spans.guard import traced
 from dcb_runtime.spans.port import Command, Spans, actor_key_hash
+from dcb_runtime.wire import DEPTH_MAX
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class _Ids(msgspec.Struct, rename="camel"):
 
 def command_id(body: str | None) -> str | None:
     """The attempt or command id that a body names; only looked for where something observes."""
-    if not body or len(body) > BODY_BYTES_MAX:
+    if not body or len(body) > BODY_BYTES_MAX or deeper_than(body, DEPTH_MAX):
         return None
     try:
         ids = msgspec.json.decode(body, type=_Ids)

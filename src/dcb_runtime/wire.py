@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from dcb_runtime.errors import CodedError, ErrorKind
+from dcb_runtime.limits import PAYLOAD_DEPTH_MAX
 from dcb_runtime.ports import Reply
+from dcb_runtime.rules.json_syntax import deeper_than
 
 Body = TypeVar("Body")
+
+DEPTH_MAX: Final = PAYLOAD_DEPTH_MAX + 20
+"""A payload's levels and those around it. msgspec calls itself for each level: some thousands of them overflow
+the stack of a Worker, which ends its whole process, so the depth is measured before it may run."""
 
 UNKNOWN_MEMBER_TEXT = "Object contains unknown field"
 """How msgspec's message begins for a member that the struct does not have (msgspec 0.23)."""
@@ -29,9 +35,12 @@ def decode(
 ) -> Body:
     """Decode JSON text into ``shape``.
 
-    Raises ``invalid`` with the path of the first fault (never a value); ``syntax`` for text that is not JSON
-    and ``unknown`` for a member that ``shape`` does not have, where those are other kinds.
+    Raises ``invalid`` with the path of the first fault (never a value); ``syntax`` for text that is not JSON, or
+    more than ``DEPTH_MAX`` levels deep, and ``unknown`` for a member that ``shape`` does not have, where those are
+    other kinds.
     """
+    if deeper_than(text or "", DEPTH_MAX):
+        raise (syntax or invalid)("nested too deep")
     try:
         return msgspec.json.decode(text or "", type=shape)
     except msgspec.ValidationError as fault:
@@ -59,7 +68,9 @@ def error_reply(error: CodedError) -> Reply:
 
 
 def is_json(text: str | None) -> bool:
-    """Whether ``text`` is one JSON document; nothing is built."""
+    """Whether ``text`` is one JSON document of at most ``DEPTH_MAX`` levels; nothing is built."""
+    if deeper_than(text or "", DEPTH_MAX):
+        return False
     try:
         msgspec.json.decode(text or "", type=msgspec.Raw)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -93,6 +93,16 @@ def test_the_largest_payload_fits_and_one_byte_more_is_a_coded_error(lab: Lab) -
     assert refused(lab.operator("payload-more"), records).code == (413, "payload_too_large")
 
 
+def test_the_deepest_payload_fits_and_one_level_more_is_a_coded_error(lab: Lab) -> None:
+    def nested(depth: int) -> str:
+        return "[" * (depth - 1) + '{"a":1}' + "]" * (depth - 1)
+
+    move(lab, "deep", [record(1, "a", payload=nested(500)), record(2, "a")])
+    for depth in (501, 1001, 60_000):
+        answer = refused(lab.operator("deeper"), [record(1, "a", payload=nested(depth))])
+        assert answer.code == (400, "payload_too_deep"), depth
+
+
 def test_an_event_of_six_byte_escapes_fits_too(lab: Lab) -> None:
     """A control character is six bytes in JSON text: what fits as a payload must fit in every chunk on its way."""
     inner = json.dumps("\u0001" * 32_000)
