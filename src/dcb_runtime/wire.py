@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from dcb_runtime.errors import CodedError, ErrorKind
-from dcb_runtime.limits import PAYLOAD_DEPTH_MAX
+from dcb_runtime.limits import PAYLOAD_DEPTH_MAX, SAFE_INTEGER_MAX
 from dcb_runtime.ports import Reply
 from dcb_runtime.rules.json_syntax import deeper_than
 
@@ -16,6 +16,15 @@ Body = TypeVar("Body")
 DEPTH_MAX: Final = PAYLOAD_DEPTH_MAX + 20
 """A payload's levels and those around it. msgspec calls itself for each level: some thousands of them overflow
 the stack of a Worker, which ends its whole process, so the depth is measured before it may run."""
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+"""A member that must not be empty."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER_MAX)]
+"""A number of things, a lease epoch, or a position behind which something is asked for."""
+
+Number = Annotated[int, msgspec.Meta(ge=1, le=SAFE_INTEGER_MAX)]
+"""A position or a version: they begin with 1."""
 
 UNKNOWN_MEMBER_TEXT = "Object contains unknown field"
 """How msgspec's message begins for a member that the struct does not have (msgspec 0.23)."""
@@ -32,18 +41,23 @@ def decode(
     *,
     syntax: ErrorKind | None = None,
     unknown: ErrorKind | None = None,
+    own: bool = False,
 ) -> Body:
     """Decode JSON text into ``shape``.
 
     Raises ``invalid`` with the path of the first fault (never a value); ``syntax`` for text that is not JSON, or
     more than ``DEPTH_MAX`` levels deep, and ``unknown`` for a member that ``shape`` does not have, where those are
-    other kinds.
+    other kinds. A text of this service's ``own`` making is not measured first: a chunk of an import is large, and
+    its depth is known.
     """
-    if deeper_than(text or "", DEPTH_MAX):
+    if not own and deeper_than(text or "", DEPTH_MAX):
         raise (syntax or invalid)("nested too deep")
     try:
         return msgspec.json.decode(text or "", type=shape)
     except msgspec.ValidationError as fault:
+        # msgspec stops at the first fault of the shape, in front of one of the syntax.
+        if syntax is not None and not is_json(text):
+            raise syntax("not JSON") from None
         told = str(fault)
         if unknown is not None and told.startswith(UNKNOWN_MEMBER_TEXT):
             raise unknown(told) from None

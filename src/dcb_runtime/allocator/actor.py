@@ -225,7 +225,7 @@ class Allocator(Actor):
         return reply(200, {"mode": "open"})
 
     def _admit(self, request: Request) -> Reply:
-        body = decode(request.body, AdmitBody, INVALID_FENCE_REQUEST)
+        body = decode(request.body, AdmitBody, INVALID_FENCE_REQUEST, own=True)
         # What the database reads is what was validated: never the text as it came.
         events = encode(body.events)
 

@@ -13,7 +13,7 @@ import msgspec
 from dcb_runtime.errors import ErrorKind
 from dcb_runtime.ports import Clock, Entropy, Storage
 from dcb_runtime.rules.order_clock import allocated_at, issue_suids
-from dcb_runtime.wire import Struct, encode
+from dcb_runtime.wire import Count, Struct, Text, encode
 
 INVALID_ALLOCATION = ErrorKind(
     "invalid_allocation",
@@ -28,9 +28,6 @@ ALLOCATOR_SEED_REJECTED = ErrorKind(
 )
 
 CANDIDATES_MAX: Final = 500
-
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 
 
 class Candidate(Struct):

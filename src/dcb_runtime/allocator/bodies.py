@@ -6,10 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from dcb_runtime.allocator.allocation import Count, Text
 from dcb_runtime.allocator.fence import Holder
 from dcb_runtime.limits import CHUNK_EVENTS_MAX
-from dcb_runtime.wire import Struct
+from dcb_runtime.wire import Count, Number, Struct, Text
 
 
 class SeedBody(Struct):
@@ -48,7 +47,7 @@ class AdmitBody(Struct):
     import_id: Text
     digest: Text
     lease_epoch: Count
-    first_position: Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+    first_position: Number
     events: Annotated[list[IndexedEvent], msgspec.Meta(min_length=1, max_length=CHUNK_EVENTS_MAX)]
 
 

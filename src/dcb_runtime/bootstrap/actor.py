@@ -82,16 +82,13 @@ class Bootstrap(Actor):
             return reply(200, self._record(service_id))
         if (request.method, request.path) == ("GET", "/receipt"):
             return self._receipt()
-        if not is_json(request.body):
-            raise BODY_INVALID()
-        if request.method != "POST":
-            raise ROUTE_NOT_FOUND()
-        return await self._post(service_id, request)
+        if request.method == "POST" and request.path in self.paths and request.path not in READ_ONLY:
+            return await self._post(service_id, request)
+        # The reference looks at the body before it looks at method and path.
+        raise ROUTE_NOT_FOUND() if is_json(request.body) else BODY_INVALID()
 
     async def _post(self, service_id: str, request: Request) -> Reply:
         text = request.body or ""
-        if request.path not in self.paths or request.path in READ_ONLY:
-            raise ROUTE_NOT_FOUND()
         self._schema.ensure()
         if request.path in self._asked:
             return await self._asked[request.path](service_id, text)

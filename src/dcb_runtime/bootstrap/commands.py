@@ -5,10 +5,6 @@ Appends do not pass here, the allocator's fence is their gate; these routes are 
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-
 from dcb_runtime.bootstrap.control import Control
 from dcb_runtime.bootstrap.errors import (
     BODY_INVALID,
@@ -19,10 +15,7 @@ from dcb_runtime.bootstrap.errors import (
 )
 from dcb_runtime.limits import RELEASED_COMMANDS_MAX, SAFE_INTEGER_MAX
 from dcb_runtime.ports import Reply, Storage
-from dcb_runtime.wire import Struct, decode, reply
-
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Epoch = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER_MAX)]
+from dcb_runtime.wire import Struct, Text, decode, reply
 
 
 class RouteBody(Struct):

@@ -6,9 +6,7 @@ Each is one transaction on the control row. The duty's alarm is set before it, i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from dcb_runtime.bootstrap.control import (
     EMPTY,
@@ -37,26 +35,23 @@ from dcb_runtime.bootstrap.errors import (
 from dcb_runtime.bootstrap.hook import HookClaims
 from dcb_runtime.bootstrap.job import Context
 from dcb_runtime.bootstrap.receipt import receipt
-from dcb_runtime.limits import LEASE_MS, SAFE_INTEGER_MAX
+from dcb_runtime.limits import LEASE_MS
 from dcb_runtime.ports import Reply
-from dcb_runtime.wire import Struct, decode, encode, reply
-
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Epoch = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER_MAX)]
+from dcb_runtime.wire import Count, Struct, Text, decode, encode, reply
 
 
 class EpochBody(Struct):
     """Body of the routes that only name the import."""
 
     import_id: Text
-    lease_epoch: Epoch
+    lease_epoch: Count
 
 
 class ImportBody(Struct):
     """Body of ``POST /import``; ``through: "verify"`` lets the verification follow by itself."""
 
     import_id: Text
-    lease_epoch: Epoch
+    lease_epoch: Count
     through: Literal["import", "verify"] = "import"
 
 
@@ -64,7 +59,7 @@ class ReadyBody(Struct):
     """Body of ``POST /ready``."""
 
     import_id: Text
-    lease_epoch: Epoch
+    lease_epoch: Count
     hook_token: Text | None = None
 
 
@@ -72,7 +67,7 @@ class HookBody(Struct):
     """Body of ``POST /hook/renew`` and ``/hook/release``."""
 
     import_id: Text
-    lease_epoch: Epoch
+    lease_epoch: Count
     token: Text
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from dcb_runtime.bootstrap.errors import ALLOCATOR_UNAVAILABLE
 from dcb_runtime.dispatch import target
 from dcb_runtime.errors import ErrorKind
-from dcb_runtime.limits import SAFE_INTEGER_MAX
 from dcb_runtime.ports import PeerError, Peers
 from dcb_runtime.rules.scope import ALLOCATOR, allocator_object_name
+from dcb_runtime.wire import Count, Text
 
 ALLOCATOR_INVALID = ErrorKind(
     "bootstrap_allocator_invalid", 500, "the allocator's answer makes no sense; look at what is deployed there"
@@ -20,8 +20,6 @@ ALLOCATOR_INVALID = ErrorKind(
 OPEN: Final = "open"
 
 Mode = Literal["open", "importing"]
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER_MAX)]
 
 
 class Lineage(msgspec.Struct, rename="camel", frozen=True):

@@ -15,7 +15,7 @@ from dcb_runtime.schema import Schema
 from dcb_runtime.tag.admission import CONFLICT, Admission, Writer, rejection
 from dcb_runtime.tag.events import EventsConflict, TagEvents
 from dcb_runtime.tag.tables import MIGRATIONS
-from dcb_runtime.wire import Struct, decode, encode, reply
+from dcb_runtime.wire import Count, Number, Struct, Text, decode, encode, reply
 
 STATE_SCHEMA_VERSION = 1
 
@@ -32,10 +32,6 @@ INVALID_BOOTSTRAP_RESET = ErrorKind("invalid_bootstrap_reset", 400, "send the im
 BOOTSTRAP_SERVICE_SCOPE_MISMATCH = ErrorKind(
     "bootstrap_service_scope_mismatch", 409, "targetServiceId is not the service that this object belongs to"
 )
-
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-Number = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
 
 
 class Candidate(Struct):
@@ -203,7 +199,7 @@ class Tag(Actor):
         )
 
     def _admit(self, request: Request, tag: str) -> Reply:
-        body = decode(request.body, AdmitBody, INVALID_BOOTSTRAP_ADMISSION, syntax=MALFORMED_TAG_REQUEST)
+        body = decode(request.body, AdmitBody, INVALID_BOOTSTRAP_ADMISSION, syntax=MALFORMED_TAG_REQUEST, own=True)
         if any(tag not in candidate.event_tags for candidate in body.candidates):
             raise INVALID_BOOTSTRAP_ADMISSION("eventTags")
         self._require_service(request, body.target_service_id)
