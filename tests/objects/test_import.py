@@ -25,6 +25,11 @@ DUMPS: dict[str, list[dict[str, Any]]] = {
     "more tags than run at a time": [record(n, f"t{n}", "all") for n in range(1, 21)],
     "one tag in several chunks": [record(n, "a") for n in range(1, 2 * CHUNK_EVENTS_MAX + 2)],
     "chunks cut by bytes": [record(n, "a", payload=json.dumps("x" * 150_000)) for n in range(1, 18)],
+    "awkward contents": [
+        record(1, "a", event_type="\u0001 \"\\' \U0001f600\u2028", payload='{"a":1.0,"a":[1e400,-0.0]}'),
+        record(2, "a", "b", event_type="x" * 256, payload='"\\u0000\\ud83d\\ude00\\/"'),
+        record(3, "b", event_type="%s ? '--", payload='\n[ {"b" : null} ,\t12345678901234567890 ]'),
+    ],
     "real events": flights(300),
 }
 
@@ -228,5 +233,22 @@ def test_after_ready_nothing_is_admitted_any_more() -> None:
         for call in [call for call in service.world.calls if call.route == "/bootstrap/admit"]:
             answer = await service.world.call(call.actor_class, call.name, call.path, call.body)
             assert json.loads(answer.text)["reason"] == "bootstrap_closed_permanently"
+
+    asyncio.run(scenario())
+
+
+def test_two_services_take_the_same_events_at_once_and_share_nothing() -> None:
+    async def scenario() -> None:
+        orders = Service()
+        stock = Service("stock", orders.world)
+        for service in (orders, stock):
+            await service.plan(small())
+            await service.post("/import", {**service.ids, "through": "verify"})
+        await orders.world.settle()
+        for service in (orders, stock):
+            assert (await service.post("/ready", service.ids))[0] == 200
+            log = await service.world.log.page(service.service_id, 0, 9, 100, 10**6)
+            assert log == list(enumerate(small(), start=1))
+        assert await orders.lineage() != await stock.lineage()
 
     asyncio.run(scenario())
