@@ -9,7 +9,7 @@ import msgspec
 from dcb_runtime.actor import Actor, Platform
 from dcb_runtime.dispatch import Request
 from dcb_runtime.errors import LINEAGE_MISMATCH, ErrorKind
-from dcb_runtime.limits import CHUNK_EVENTS_MAX, READ_PAGE_EVENTS_MAX
+from dcb_runtime.limits import CHUNK_EVENTS_MAX, READ_PAGE_EVENTS_MAX, SAFE_INTEGER_MAX
 from dcb_runtime.ports import Reply, Row
 from dcb_runtime.schema import Schema
 from dcb_runtime.tag.admission import CONFLICT, Admission, Writer, rejection
@@ -247,6 +247,7 @@ class Tag(Actor):
 
 
 def _number(value: str, low: int, high: int) -> int:
-    if not value.isascii() or not value.isdecimal() or not low <= int(value[:20]) <= high:
+    digits = value.isascii() and value.isdecimal() and len(value) <= len(str(SAFE_INTEGER_MAX))
+    if not digits or not low <= int(value) <= high:
         raise MALFORMED_TAG_REQUEST("after or limit")
     return int(value)
