@@ -32,11 +32,12 @@ _VERSION: Final[Statement] = ("SELECT version FROM dcb_schema", ())
 _OWN: Final = "service = (SELECT service FROM dcb_service WHERE service_id = ?)"
 _FENCE: Final = "service_id = ? AND import_id = ? AND lease_epoch = ?"
 _INCOMING: Final = f"SELECT {{first}} + key AS position, {FROM_JSON} FROM json_each(?)"
-_CLASHES: Final = f"""SELECT i.event_id FROM incoming i JOIN dcb_event e ON e.{_OWN} AND e.position = i.position
-    WHERE NOT ({same_fields("e", "i")})
+# CROSS JOIN is SQLite's way to fix the order: each incoming event looks the log up, never the other way round.
+_CLASHES: Final = f"""SELECT i.event_id FROM incoming i CROSS JOIN dcb_event e
+    ON e.{_OWN} AND e.position = i.position WHERE NOT ({same_fields("e", "i")})
     UNION ALL
-    SELECT i.event_id FROM incoming i JOIN dcb_event e ON e.{_OWN} AND e.event_id = i.event_id COLLATE NOCASE
-    WHERE e.position <> i.position
+    SELECT i.event_id FROM incoming i CROSS JOIN dcb_event e
+    ON e.{_OWN} AND e.event_id = i.event_id COLLATE NOCASE WHERE e.position <> i.position
     UNION ALL
     SELECT min(event_id) FROM incoming GROUP BY lower(event_id) HAVING count(*) > 1"""
 
