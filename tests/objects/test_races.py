@@ -23,7 +23,20 @@ DUMPS = {
     "import-2": [record(7, "b", "c"), record(8, "c"), record(9)],
     "import-3": [record(5, "a"), record(6, "d")],
 }
-ACTS = ["plan", "plan", "import", "import", "abort", "takeover", "reset", "reset", "verify", "ready"]
+ACTS = [
+    "plan",
+    "plan",
+    "import",
+    "import",
+    "abort",
+    "takeover",
+    "reset",
+    "reset",
+    "verify",
+    "ready",
+    "finish",
+    "finish",
+]
 LOST = (PeerError, DatabaseError)
 
 
@@ -76,10 +89,21 @@ class History:
         elif act == "takeover":
             self.service.world.clock.ms += self.luck.choice([0, 40_000])
             await self.service.post("/takeover", {"importId": state["importId"], "digest": state["digest"]})
+        elif act == "finish":
+            await self._finish(ids)
         elif act == "import":
             await self.service.post("/import", {**ids, "through": self.luck.choice(["import", "verify"])})
         else:
             await self.service.post(f"/{act}", ids)
+
+    async def _finish(self, ids: dict[str, Any]) -> None:
+        """What an operator's import call does: wait for the verification, then open."""
+        status, _ = await self.service.post("/import", {**ids, "through": "verify"})
+        for _ in range(400):
+            if status != 202 or not (await self.service.state())["progress"]["running"]:
+                break
+            await asyncio.sleep(0)
+        await self.service.post("/ready", ids)
 
     async def to_empty(self) -> None:
         """The way back that an operator has from anywhere but READY."""
