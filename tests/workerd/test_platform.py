@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.runtime.server import Server
+from tests.support.dumps import record
 from tests.workerd.lab import WORKERS
 from tests.workerd.operators import eventually, send
 
@@ -112,6 +114,15 @@ def test_d1_batches_are_atomic_and_answer_rows(platform: Server) -> None:
     assert twice == [["y"]]  # D1 answers with objects: columns of one name fall together, so no statement uses it
     assert json.loads(texts[0][0])[0] == "a\u0001"
     assert facts["many"] == [0, 1, 2, 3, 4]
+
+
+def test_each_event_of_a_chunk_looks_the_log_up(platform: Server) -> None:
+    """Another order of the join compares each chunk with the whole log, and a library elsewhere may not show it."""
+    steps = send(platform, "POST", "/plans", [record(1, "a"), record(2, "a")]).raise_for_status().json()
+    lookups = [step for step in steps if re.match("(SCAN|SEARCH) (e|dcb_event)\\b", step)]
+    assert len(lookups) >= 5
+    assert all("position" in step or "event_id=?" in step for step in lookups), steps
+    assert not any(step.startswith("SCAN e") for step in steps), steps
 
 
 def test_alarms_survive_a_kill_and_a_cleared_one_does_not_come(platform: Server) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +16,8 @@ from workers import DurableObject, Response, WorkerEntrypoint
 from dcb_runtime.cloudflare.convert import BINDS_MAX, INTEGER_MAX
 from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.storage import ObjectStorage
-from dcb_runtime.ports import DatabaseError, StorageError
+from dcb_runtime.log.event_log import EventLog
+from dcb_runtime.ports import DatabaseError, Row, Statement, StorageError
 
 
 class _Own(Exception):
@@ -202,7 +204,7 @@ class Bootstrap(DurableObject):
 
 
 class Default(WorkerEntrypoint):
-    """``/object/{name}/{probe}`` with the argument as the body, and ``/database``."""
+    """``/object/{name}/{probe}`` with the argument as the body, ``/database`` and ``/plans``."""
 
     async def fetch(self, request: Any) -> Response:
         """Run one probe."""
@@ -211,7 +213,31 @@ class Default(WorkerEntrypoint):
             return Response(await self.env.TAG.getByName(parts[2]).run(parts[3], await request.text()))
         if parts[1] == "database":
             return Response(json.dumps(await _probe_database(D1Database(self.env._env.DB))))
+        if parts[1] == "plans":
+            return Response(json.dumps(await _plans_of_admit(D1Database(self.env._env.DB), await request.text())))
         return Response("no such probe", status=404)
+
+
+class _Recorder(D1Database):
+    """Keeps the statements that pass."""
+
+    def __init__(self, raw: Any) -> None:
+        super().__init__(raw)
+        self.passed: list[Statement] = []
+
+    async def batch(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.passed = list(statements)
+        return await super().batch(statements)
+
+
+async def _plans_of_admit(database: D1Database, events: str) -> list[str]:
+    """How the database goes about a chunk of the log: the steps of its plans."""
+    recorder = _Recorder(database._raw)
+    log = EventLog(recorder)
+    await log.fence("plans", "lineage", "import", 1)
+    await log.admit("plans", "import", 1, 1, len(json.loads(events)), events)
+    plans = await database.batch([(f"EXPLAIN QUERY PLAN {sql}", binds) for sql, binds in recorder.passed])
+    return [str(row[-1]) for rows in plans for row in rows]
 
 
 async def _probe_database(database: D1Database) -> dict[str, Any]:
