@@ -43,6 +43,13 @@ def suids(answer: Answer) -> list[str]:
         {"attemptId": "a", "candidates": [{"candidateIndex": 0, "eventId": ""}]},
         {"attemptId": "a", "candidates": [{"candidateIndex": 0.5, "eventId": "x"}]},
         {"attemptId": "a", "candidates": candidates(*range(501))},
+        {
+            "attemptId": "a",
+            "candidates": candidates(0),
+            "serviceId": "a/b",
+            "bootstrapCommandId": "c",
+            "bootstrapEpoch": 0,
+        },
         {"attemptId": "a", "candidates": candidates(0), "faultInjection": "between-vector-and-watermark"},
     ],
 )

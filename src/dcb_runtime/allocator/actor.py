@@ -18,7 +18,7 @@ from dcb_runtime.dispatch import Request, path_tail, target
 from dcb_runtime.errors import ErrorKind
 from dcb_runtime.limits import CHUNK_EVENTS_MAX
 from dcb_runtime.ports import PeerError, Reply
-from dcb_runtime.rules.scope import object_name
+from dcb_runtime.rules.scope import is_service_id, object_name
 from dcb_runtime.rules.suid import check_suid
 from dcb_runtime.schema import Schema
 from dcb_runtime.wire import decode, encode, reply
@@ -155,6 +155,8 @@ class Allocator(Actor):
 
     async def _finalize(self, service_id: str, command_id: str, lease_epoch: int) -> None:
         """Ask the coordinator whether the command still holds. One hop."""
+        if not is_service_id(service_id):
+            raise INVALID_ALLOCATION("serviceId")
         name = object_name(service_id, "bootstrap", "coordinator")
         body = encode({"commandId": command_id, "leaseEpoch": lease_epoch})
         path = target("/command/finalize", service_id=service_id)
