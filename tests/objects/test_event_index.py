@@ -97,6 +97,16 @@ def test_a_chunk_has_1_to_1000_events() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("event_id", ["", "0" * 35, "0" * 37, "g" * 36])
+def test_an_id_that_is_no_uuid_is_refused(event_id: str) -> None:
+    async def scenario() -> None:
+        service = await fenced()
+        status, answer = await admit(service, 1, [indexed(1, eventId=event_id)])
+        assert (status, answer["code"]) == (400, "invalid_fence_request")
+
+    asyncio.run(scenario())
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     tags=st.lists(st.lists(st.sampled_from(TAGS), unique=True, max_size=4), min_size=1, max_size=30),

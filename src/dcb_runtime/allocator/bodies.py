@@ -35,7 +35,7 @@ class HolderBody(Struct):
 class IndexedEvent(Struct):
     """An event as the index keeps it."""
 
-    event_id: Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
+    event_id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-fA-F-]{36}\Z")]
     suid: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{30}\Z")]
     event_type: Text
     event_tags: list[Text]
