@@ -19,6 +19,3 @@ def test_a_small_import_under_wrangler_dev(tmp_path: Path) -> None:
         operator = Operator(server, "dev").plan(RECORDS)
         operator.run()
         operator.check()
-        server.stop()
-        server.restart()
-        operator.check()

