@@ -91,8 +91,8 @@ class Operator:
         return self
 
     def run(self, statuses: list[int] | None = None) -> dict[str, Any]:
-        """Call import until it is READY; ``statuses`` collects what each call answered."""
-        deadline = time.monotonic() + DEADLINE_S
+        """Call import until it is READY, as long as it comes further; ``statuses`` collects what each call answered."""
+        deadline, seen = time.monotonic() + DEADLINE_S, None
         while True:
             answer = self.post("import", self.ids)
             if statuses is not None:
@@ -102,7 +102,9 @@ class Operator:
                 record: dict[str, Any] = answer.json
                 return record
             assert answer.status == 202, answer
-            assert time.monotonic() < deadline, answer.json["progress"]
+            if answer.json["progress"] != seen:
+                deadline, seen = time.monotonic() + DEADLINE_S, answer.json["progress"]
+            assert time.monotonic() < deadline, seen
 
     def abort(self) -> None:
         """Abort the import, which must succeed."""
