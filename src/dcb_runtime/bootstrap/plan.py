@@ -43,9 +43,10 @@ from dcb_runtime.log.event_log import LOG_NOT_FRESH
 from dcb_runtime.rules.chunking import chunks
 from dcb_runtime.rules.dump_v1 import DumpV1, read_dump_v1
 from dcb_runtime.rules.dump_v2 import ChainDigest
+from dcb_runtime.rules.json_pieces import members
 from dcb_runtime.rules.suid import ticks_of, unix_ms_from_ticks
 from dcb_runtime.rules.text import utf8_bytes
-from dcb_runtime.wire import Struct, decode, encode
+from dcb_runtime.wire import Struct, decode, encode, is_json
 
 STAGED_EVENTS_MAX: Final = 200
 """Records of an inline dump that are staged by one statement: bounds memory, not work."""
@@ -62,25 +63,36 @@ class Evidence(Struct):
     events_exist: bool
 
 
-class PlanBody(Struct):
-    """Body of ``POST /plan``. The dump stays text here: it is read record by record."""
+class PlanHead(Struct):
+    """Body of ``POST /plan`` without its ``dump``, which is read record by record."""
 
     import_id: Annotated[str, msgspec.Meta(min_length=1, max_length=IMPORT_ID_CHARACTERS_MAX)]
-    dump: msgspec.Raw
     target_evidence: Evidence
 
 
-def read_dump(body: PlanBody) -> DumpV1:
-    """The reader of the plan's dump.
+MEMBERS: Final = {"importId", "dump", "targetEvidence"}
 
-    Raises ``bootstrap_plan_invalid``, ``dump_too_large``, or the dump parser's code (reference-protocol 2.1).
+
+def read_plan(text: str) -> tuple[PlanHead, DumpV1]:
+    """Take a plan's body apart without building the dump.
+
+    Raises ``bootstrap_body_invalid`` (not JSON), ``bootstrap_plan_invalid`` (its shape), ``dump_too_large``, or the
+    dump parser's code (reference-protocol section 2.1).
     """
-    dump = bytes(body.dump)
-    if not dump.startswith(b"{"):
+    try:
+        places = {name: (begin, end) for name, begin, end in members(text)}
+    except ValueError:
+        raise (PLAN_INVALID if is_json(text) else BODY_INVALID)() from None
+    if places.keys() != MEMBERS:
+        raise PLAN_INVALID("members")
+    begin, end = places.pop("dump")
+    head = ",".join(f'"{name}":{text[start:stop]}' for name, (start, stop) in places.items())
+    body = decode(f"{{{head}}}", PlanHead, PLAN_INVALID)
+    if not text.startswith("{", begin):
         raise PLAN_INVALID("dump")
-    if len(dump) > INLINE_DUMP_BYTES_MAX:
+    if utf8_bytes(text[begin:end]) > INLINE_DUMP_BYTES_MAX:
         raise DUMP_TOO_LARGE()
-    return read_dump_v1(dump.decode(), 0)
+    return body, read_dump_v1(text, begin)
 
 
 class Planner:
@@ -99,8 +111,7 @@ class Planner:
         One transaction: a refusal leaves nothing. Returns the row: pending for a new plan, as it was for a
         repeat of the same one. Raises the codes of reference-protocol section 1.3.
         """
-        body = decode(text, PlanBody, PLAN_INVALID, syntax=BODY_INVALID)
-        dump = read_dump(body)
+        body, dump = read_plan(text)
         self._context.wake()
 
         def stage() -> Control:
