@@ -44,6 +44,7 @@ LIMITS: Final = (
     ("PAYLOAD_BYTES_MAX", "payload of an event, UTF-8", "payload_too_large"),
     ("PAYLOAD_DEPTH_MAX", "arrays and objects nested in one another", "payload_too_deep"),
     ("IMPORT_ID_CHARACTERS_MAX", "characters of an import id", "bootstrap_plan_invalid"),
+    ("SOURCE_ID_CHARACTERS_MAX", "characters of an id of the source", "bootstrap_source_invalid"),
     ("INLINE_DUMP_BYTES_MAX", "a dump sent with plan", "dump_too_large"),
     ("BODY_BYTES_MAX", "any other body", "body_too_large"),
     ("WATERMARK_AHEAD_MS_MAX", "how far a dump's watermark may lie ahead of the clock", "bootstrap_watermark_ahead"),

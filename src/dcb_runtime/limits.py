@@ -18,6 +18,7 @@ PAYLOAD_DEPTH_MAX: Final = 500
 METADATA_CHARACTERS_MAX: Final = 1024
 SERVICE_ID_CHARACTERS_MAX: Final = 96
 IMPORT_ID_CHARACTERS_MAX: Final = 256
+SOURCE_ID_CHARACTERS_MAX: Final = 1024
 
 # Pages and chunks: whichever of the two bounds comes first ends a page.
 READ_PAGE_EVENTS_MAX: Final = 1000

@@ -56,8 +56,8 @@ AS_JSON: Final = """json_object('eventId', event_id, 'suid', suid, 'eventType', 
             'correlationId', correlation_id, 'executedUser', executed_user"""
 """Builds a record from ``FIELDS``; the caller adds members of its own and closes the parenthesis."""
 
-COMPARED: Final = f"json_array(position, {COLUMNS})"
-"""One event's text for comparison: equal exactly when position and all ``FIELDS`` are."""
+COMPARED: Final = f"json_array(position, {COLUMNS.replace('tags', 'json(tags)')})"
+"""One event's text for comparison: equal exactly when position and all ``FIELDS`` are. Not longer than the record."""
 
 
 def same_fields(left: str, right: str) -> str:

@@ -26,6 +26,9 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=SAFE_INTEGER_MAX)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=SAFE_INTEGER_MAX)]
 """A position or a version: they begin with 1."""
 
+FAULT_CHARACTERS_MAX: Final = 200
+"""How much of msgspec's message is told: it may name a member that the caller made up."""
+
 UNKNOWN_MEMBER_TEXT = "Object contains unknown field"
 """How msgspec's message begins for a member that the struct does not have (msgspec 0.23)."""
 
@@ -58,7 +61,7 @@ def decode(
         # msgspec stops at the first fault of the shape, in front of one of the syntax.
         if syntax is not None and not is_json(text):
             raise syntax("not JSON") from None
-        told = str(fault)
+        told = str(fault)[:FAULT_CHARACTERS_MAX]
         if unknown is not None and told.startswith(UNKNOWN_MEMBER_TEXT):
             raise unknown(told) from None
         raise invalid(told) from None

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from dcb_runtime.entry.cursor import Anchor, Cursor, read_cursor, write_cursor
+from dcb_runtime.entry.cursor import Anchor, Cursor, CursorSeal
 from dcb_runtime.limits import EXPORT_PAGE_EVENTS_DEFAULT, LOG_WAIT_MS, READ_PAGE_BYTES_MAX
 from dcb_runtime.ports import PeerError, Reply
 from dcb_runtime.rules.dump_v2 import ChainDigest, check_contents_v2, parse_manifest_v2, read_record_v2
 from dcb_runtime.wire import reply
-from tests.entry.doubles import Asked, Hands, ListLog, World, refusal
+from tests.entry.doubles import OPERATOR, Asked, Hands, ListLog, World, refusal
 
 SOURCE = "11111111-1111-4111-8111-111111111111"
 TARGET = "22222222-2222-4222-8222-222222222222"
+SEAL = CursorSeal(OPERATOR)
 
 
 def event(number: int, payload: str = "{}") -> dict[str, Any]:
@@ -203,8 +204,8 @@ def test_a_body_that_is_not_json_is_refused(body: str) -> None:
 def test_the_longest_service_ids_and_numbers_still_make_a_cursor_that_fits() -> None:
     name = "a" * 96
     cursor = Cursor(Anchor(name, name, "l" * 256, "l" * 256, 2**53 - 1, 2**53 - 1), 2**53 - 2, "9" * 30, "f" * 64)
-    text = write_cursor(cursor)
-    assert read_cursor(text) == cursor
+    text = SEAL.write(cursor)
+    assert SEAL.read(text) == cursor
     assert len(text) <= 4096
 
 
@@ -213,6 +214,16 @@ def test_a_cursor_belongs_to_its_target(other: dict[str, str]) -> None:
     world = holding(3)
     cursor = export(world, pageSize=1)["cursor"]
     assert world.post("export", {**other, "cursor": cursor}).code == (400, "bootstrap_export_invalid")
+
+
+def test_a_cursor_is_taken_as_long_as_its_token_is() -> None:
+    cursor = SEAL.read(sealed(*GOOD))
+    assert cursor is not None
+    new = "another-token-of-32-characters!!"
+    old_text = SEAL.write(cursor)
+    assert CursorSeal(f"{new},{OPERATOR}").read(old_text) == cursor
+    assert CursorSeal(new).read(old_text) is None
+    assert CursorSeal(None).read(old_text) is None
 
 
 def test_a_cursor_belongs_to_its_source() -> None:
@@ -225,19 +236,20 @@ def test_a_cursor_belongs_to_its_source() -> None:
 
 def test_no_changed_cursor_is_taken() -> None:
     cursor = export(holding(3), pageSize=1)["cursor"]
-    assert read_cursor(cursor) is not None
+    assert SEAL.read(cursor) is not None
     for place, character in enumerate(cursor):
         swapped = "B" if character == "A" else "A"
-        assert read_cursor(cursor[:place] + swapped + cursor[place + 1 :]) is None
-        assert read_cursor(cursor[:place]) is None
+        assert SEAL.read(cursor[:place] + swapped + cursor[place + 1 :]) is None
+        assert SEAL.read(cursor[:place]) is None
     for changed in (cursor + "A", cursor + "=", " " + cursor, cursor + "\n", cursor * 2, "\u00fc" + cursor):
-        assert read_cursor(changed) is None
+        assert SEAL.read(changed) is None
 
 
 def sealed(*content: Any) -> str:
-    """A cursor of any content with a right checksum."""
+    """A cursor of any content with a right seal."""
     raw = json.dumps(content, separators=(",", ":")).encode()
-    return urlsafe_b64encode(sha256(raw).digest()[:8] + raw).rstrip(b"=").decode()
+    seal = hmac.digest(b"export cursor\0" + OPERATOR.encode(), raw, "sha256")[:16]
+    return urlsafe_b64encode(seal + raw).rstrip(b"=").decode()
 
 
 ANCHOR = ["orders", "copy", SOURCE, TARGET, 3, 3]
@@ -245,8 +257,8 @@ GOOD: tuple[Any, ...] = (ANCHOR, 1, "0" * 30, "0" * 64)
 
 
 def test_a_cursor_made_by_hand_is_taken_only_when_it_could_have_been_made_here() -> None:
-    assert read_cursor(sealed(*GOOD)) is not None
-    assert read_cursor(sealed([*ANCHOR[:3], None, 3, 3], *GOOD[1:])) is not None
+    assert SEAL.read(sealed(*GOOD)) is not None
+    assert SEAL.read(sealed([*ANCHOR[:3], None, 3, 3], *GOOD[1:])) is not None
     for content in (
         (*GOOD, 1),
         GOOD[:3],
@@ -268,7 +280,7 @@ def test_a_cursor_made_by_hand_is_taken_only_when_it_could_have_been_made_here()
         ([*ANCHOR[:4], 3, -1], *GOOD[1:]),
         ([*ANCHOR[:4], 2**53, 3], *GOOD[1:]),
     ):
-        assert read_cursor(sealed(*content)) is None, content
+        assert SEAL.read(sealed(*content)) is None, content
 
 
 def test_a_cursor_is_safe_in_a_url_and_carries_the_chain() -> None:

@@ -29,9 +29,13 @@ def record(number: int, *tags: str, event_type: str = "Noted", payload: str = '{
     }
 
 
-def dump_of(records: list[dict[str, Any]], service_id: str, lineage: str) -> dict[str, Any]:
+SOURCE = {"serviceId": "old", "lineageId": "11111111-1111-4111-8111-111111111111"}
+
+
+def dump_of(
+    records: list[dict[str, Any]], service_id: str, lineage: str, source: dict[str, str] = SOURCE
+) -> dict[str, Any]:
     """A v1 dump for a target service and its allocator's lineage."""
-    source = {"serviceId": "old", "lineageId": "11111111-1111-4111-8111-111111111111"}
     target = {"serviceId": service_id, "allocatorLineageId": lineage}
     return compose_dump_v1(manifest_v1_for(records, source, target), records)
 

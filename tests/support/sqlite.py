@@ -11,11 +11,14 @@ from dcb_runtime.ports import Bind, DatabaseError, Row, Statement, StorageError
 T = TypeVar("T")
 
 SAFE_INTEGER = 2**53 - 1
+VALUE_BYTES_MAX = 2_000_000
+"""The platform's limit for a value or row (2 MB)."""
 
 
 def connect() -> sqlite3.Connection:
     """An empty database in memory, with what older SQLite versions lack."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
     if sqlite3.sqlite_version_info < (3, 41):
         connection.create_function("unhex", 1, _unhex, deterministic=True)
     return connection

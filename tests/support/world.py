@@ -15,6 +15,7 @@ from dcb_runtime.dispatch import target
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.ports import PeerError, Reply
 from dcb_runtime.rules.scope import object_name
+from dcb_runtime.rules.text import has_surrogate
 from dcb_runtime.spans.none import NO_SPANS
 from dcb_runtime.spans.port import Spans
 from dcb_runtime.tag.actor import Tag
@@ -173,7 +174,9 @@ class Coordinator:
 
     async def post(self, route: str, body: Any) -> tuple[int, dict[str, Any]]:
         """POST a body (JSON, or text as it is); status and parsed answer."""
-        text = body if isinstance(body, str) else json.dumps(body)
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        if not isinstance(body, str) and has_surrogate(text):
+            text = json.dumps(body)
         return parsed(await self.world.call("bootstrap", self.name, target(route, service_id=self.service_id), text))
 
     async def get(self, route: str) -> tuple[int, dict[str, Any]]:

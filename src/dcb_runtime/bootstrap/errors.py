@@ -38,6 +38,9 @@ WATERMARK_AHEAD = ErrorKind(
     400,
     "highWatermark lies more than a day ahead of the clock and would poison the order; check the source's clock",
 )
+SOURCE_INVALID = ErrorKind(
+    "bootstrap_source_invalid", 400, "manifest.source.serviceId and lineageId may have at most 1,024 characters each"
+)
 DUMP_TOO_LARGE = ErrorKind(
     "dump_too_large",
     413,

@@ -15,7 +15,6 @@ import msgspec
 from dcb_runtime.allocator.fence import (
     ALLOCATOR_NOT_FRESH,
     BOOTSTRAP_LINEAGE_MISMATCH,
-    FENCE_EPOCH_STALE,
     FENCE_MISMATCH,
 )
 from dcb_runtime.bootstrap.control import EMPTY, PLANNED, READY, Control
@@ -26,6 +25,7 @@ from dcb_runtime.bootstrap.errors import (
     PLAN_CONFLICT,
     PLAN_INVALID,
     READY_PERMANENT,
+    SOURCE_INVALID,
     TARGET_MISMATCH,
     TARGET_NOT_FRESH,
     WATERMARK_AHEAD,
@@ -37,6 +37,7 @@ from dcb_runtime.limits import (
     IMPORT_ID_CHARACTERS_MAX,
     INLINE_DUMP_BYTES_MAX,
     LEASE_MS,
+    SOURCE_ID_CHARACTERS_MAX,
     WATERMARK_AHEAD_MS_MAX,
 )
 from dcb_runtime.log.event_log import LOG_NOT_FRESH
@@ -134,6 +135,8 @@ class Planner:
             if self._storage.exec("SELECT 1 FROM command WHERE released = 0 LIMIT 1"):
                 raise NORMAL_COMMAND_IN_FLIGHT()
             self._refuse_far_future(manifest["highWatermark"])
+            if max(map(len, manifest["source"].values())) > SOURCE_ID_CHARACTERS_MAX:
+                raise SOURCE_INVALID()
             return self._record_intent(control, body.import_id, dump, chain)
 
         return self._storage.transaction(stage)
@@ -196,10 +199,8 @@ class Planner:
         try:
             answer = await job.allocator("/fence/raise", body, FENCE_REFUSED)
         except CodedError as refused:
-            # The allocator wrote nothing, so there is nothing to cancel and the epoch is free again, except one
-            # that is too old there: it is used up.
-            stale = refused.fields.get("reason") == FENCE_EPOCH_STALE.code
-            self._forget(control, control.lease_epoch + int(stale))
+            # The allocator wrote nothing, so there is nothing to cancel.
+            self._forget(control)
             return _as_plan_error(refused)
         lineage = str(answer["allocatorLineageId"])
         epoch = control.lease_epoch + 1
@@ -248,12 +249,14 @@ class Planner:
         self._storage.transaction(mark)
 
     async def retract(self, control: Control) -> None:
-        """Make sure that the fence is down and stays down, then forget the plan; its epoch is used up. One hop."""
+        """Make sure that the fence is down and stays down, then forget the plan. One hop."""
         job = self._context.job(control)
         await job.allocator("/fence/cancel", encode(job.identity), FENCE_REFUSED)
-        self._forget(control, control.lease_epoch + 1)
+        self._forget(control)
 
-    def _forget(self, control: Control, lease_epoch: int) -> None:
+    def _forget(self, control: Control) -> None:
+        """Drop the pending plan. Its epoch is used up: it tells a late answer for this plan from one for the next."""
+
         def forget() -> None:
             current = self._store.load(control.service_id)
             mine = current.pending_epoch is not None and current.pending_epoch == control.pending_epoch
@@ -261,7 +264,7 @@ class Planner:
                 return
             self._staging.clear()
             self._store.clear_manifest()
-            self._store.save(Control(control.service_id, lease_epoch=lease_epoch))
+            self._store.save(Control(control.service_id, lease_epoch=current.lease_epoch + 1))
 
         self._storage.transaction(forget)
 

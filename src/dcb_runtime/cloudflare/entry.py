@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlsplit
 
+from pyodide.ffi import JsException
 from workers import Response, WorkerEntrypoint
 
 from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.peers import ObjectPeers
 from dcb_runtime.cloudflare.settings import chosen_spans, text_setting
+from dcb_runtime.cloudflare.urls import path_and_query
 from dcb_runtime.cloudflare.world import SystemClock, SystemEntropy, SystemTimer, log_line
 from dcb_runtime.entry.app import Entry
 from dcb_runtime.entry.auth import Secrets
 from dcb_runtime.entry.hook import Hooks
 from dcb_runtime.entry.http import HttpRequest, body_reader
+from dcb_runtime.errors import BODY_INVALID
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.spans.activation import Activation
 
@@ -52,10 +54,10 @@ class EventStore(WorkerEntrypoint):
     async def fetch(self, request: Any) -> Response:
         """Answer one request."""
         raw = request.js_object
-        parts = urlsplit(raw.url)
+        path, query = path_and_query(raw.url)
         headers = {str(name): str(value) for name, value in raw.headers}
         body = body_reader(headers, lambda: _chunks(raw))
-        answer = await self.entry.handle(HttpRequest(raw.method, parts.path, parts.query, headers, body))
+        answer = await self.entry.handle(HttpRequest(raw.method, path, query, headers, body))
         return Response(answer.body, status=answer.status, headers=dict(answer.headers))
 
 
@@ -66,7 +68,11 @@ async def _chunks(request: Any) -> AsyncIterator[bytes]:
     finished = False
     try:
         while not finished:
-            part = await reader.read()
+            try:
+                part = await reader.read()
+            except JsException:
+                finished = True
+                raise BODY_INVALID("the body ended early") from None
             finished = part.done
             if not finished:
                 yield part.value.to_bytes()

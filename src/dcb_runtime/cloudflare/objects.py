@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from workers import DurableObject, Response
 
@@ -14,6 +13,7 @@ from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.peers import ObjectPeers, to_wire
 from dcb_runtime.cloudflare.settings import chosen_spans
 from dcb_runtime.cloudflare.storage import ObjectStorage
+from dcb_runtime.cloudflare.urls import path_and_query
 from dcb_runtime.cloudflare.world import SystemClock, SystemEntropy, SystemTimer, log_line
 from dcb_runtime.log.event_log import EventLog
 from dcb_runtime.tag.actor import Tag as TagActor
@@ -40,10 +40,10 @@ class ActorObject(DurableObject):
 
     async def fetch(self, request: Any) -> Response:
         """The reference's interface: method, path, query and a JSON body."""
-        parts = urlsplit(request.url)
+        path, query = path_and_query(request.url)
         method = request.method.value
         body = None if method in ("GET", "HEAD") else await request.text()
-        answer = await self.actor.handle(method, f"{parts.path}?{parts.query}", body)
+        answer = await self.actor.handle(method, f"{path}?{query}", body)
         return Response(answer.text, status=answer.status, headers={"content-type": "application/json; charset=utf-8"})
 
     async def call(self, target: str, body: str) -> str:

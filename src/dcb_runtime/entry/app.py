@@ -11,6 +11,7 @@ from dcb_runtime.bootstrap.errors import BODY_INVALID, DUMP_TOO_LARGE
 from dcb_runtime.dispatch import describe_fault
 from dcb_runtime.entry.auth import Secrets, TokenGate
 from dcb_runtime.entry.coordinator import Coordinator
+from dcb_runtime.entry.cursor import CursorSeal
 from dcb_runtime.entry.export import Exporter, PagedLog
 from dcb_runtime.entry.hook import Hooks, HookStep
 from dcb_runtime.entry.http import (
@@ -79,7 +80,7 @@ class Entry:
             Who.OPERATOR: TokenGate(secrets.operator_token),
         }
         lane = ImportLane(peers, clock, timer, HookStep(hooks, timer, log_line))
-        exporter = Exporter(peers, log, clock, timer)
+        exporter = Exporter(peers, log, clock, timer, CursorSeal(secrets.operator_token))
         self.handlers: dict[str, Handler] = {
             "health": _health,
             "bootstrap_status": lambda call: self._read("/state", call),

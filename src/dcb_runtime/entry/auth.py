@@ -33,7 +33,7 @@ class TokenGate:
     """Checks the ``Authorization`` header against one secret."""
 
     def __init__(self, secret: str | None) -> None:
-        tokens = _tokens(secret)
+        tokens = configured_tokens(secret)
         self._digests = [_digest(token) for token in tokens]
 
     def check(self, authorization: str | None) -> None:
@@ -48,7 +48,7 @@ class TokenGate:
             raise HttpRefusal(UNAUTHORIZED(), {"www-authenticate": "Bearer"})
 
 
-def _tokens(secret: str | None) -> list[str]:
+def configured_tokens(secret: str | None) -> list[str]:
     """The tokens of a secret; none at all when one part of it is not fit to be a token."""
     tokens = [part.strip(" \t\r\n") for part in (secret or "").split(",")]
     if len(tokens) > TOKENS_PER_SECRET_MAX or not all(_fit(token) for token in tokens):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from hashlib import sha256
 from typing import Annotated, Final
 
 import msgspec
 
+from dcb_runtime.entry.auth import configured_tokens
 from dcb_runtime.limits import SAFE_INTEGER_MAX
 
 CURSOR_CHARACTERS_MAX: Final = 4096
-_CHECK_BYTES: Final = 8
+_SEAL_BYTES: Final = 16
 
 _Position = Annotated[int, msgspec.Meta(ge=1, le=SAFE_INTEGER_MAX)]
 _Lineage = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -37,18 +38,31 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     chain: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
-def write_cursor(cursor: Cursor) -> str:
-    """The cursor as URL-safe text, with a checksum: one wrong character would spoil the digest unseen."""
-    content = msgspec.json.encode(cursor)
-    return urlsafe_b64encode(sha256(content).digest()[:_CHECK_BYTES] + content).rstrip(b"=").decode()
+class CursorSeal:
+    """Writes cursors and reads back its own: lineages and digests in one are never the caller's.
+
+    The key comes from the operator's secret: a cursor outlives the rotation of tokens as a token does.
+    """
+
+    def __init__(self, secret: str | None) -> None:
+        self._keys = [b"export cursor\0" + token.encode() for token in configured_tokens(secret)]
+
+    def write(self, cursor: Cursor) -> str:
+        """The cursor as URL-safe text."""
+        return _sealed(self._keys[0], msgspec.json.encode(cursor))
+
+    def read(self, text: str) -> Cursor | None:
+        """The cursor of a text that ``write`` made, ``None`` for any other."""
+        try:
+            raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            cursor = msgspec.json.decode(raw[_SEAL_BYTES:], type=Cursor)
+            content = msgspec.json.encode(cursor)
+            made_here = [hmac.compare_digest(_sealed(key, content), text) for key in self._keys]
+        except (ValueError, TypeError, msgspec.DecodeError):
+            return None
+        return cursor if any(made_here) and cursor.position < cursor.anchor.head else None
 
 
-def read_cursor(text: str) -> Cursor | None:
-    """The cursor of a text that ``write_cursor`` made, ``None`` for any other."""
-    try:
-        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        cursor = msgspec.json.decode(raw[_CHECK_BYTES:], type=Cursor)
-    except (ValueError, msgspec.DecodeError):
-        return None
-    made_here = write_cursor(cursor) == text and cursor.position < cursor.anchor.head
-    return cursor if made_here else None
+def _sealed(key: bytes, content: bytes) -> str:
+    seal = hmac.digest(key, content, "sha256")[:_SEAL_BYTES]
+    return urlsafe_b64encode(seal + content).rstrip(b"=").decode()

@@ -9,7 +9,7 @@ import msgspec
 from dcb_runtime.allocator.fence import BOOTSTRAP_IN_PROGRESS
 from dcb_runtime.bootstrap.errors import BODY_INVALID
 from dcb_runtime.entry.allocator import OPEN, ask_lineage, ask_state
-from dcb_runtime.entry.cursor import CURSOR_CHARACTERS_MAX, Anchor, Cursor, read_cursor, write_cursor
+from dcb_runtime.entry.cursor import CURSOR_CHARACTERS_MAX, Anchor, Cursor, CursorSeal
 from dcb_runtime.entry.http import HttpRequest, read_text
 from dcb_runtime.entry.patience import Patience
 from dcb_runtime.errors import BODY_TOO_LARGE, LINEAGE_MISMATCH, ErrorKind
@@ -66,11 +66,12 @@ _START: Final = 0
 class Exporter:
     """Composes export pages. Each costs its own events: the digest's state travels in the cursor."""
 
-    def __init__(self, peers: Peers, log: PagedLog, clock: Clock, timer: Timer) -> None:
+    def __init__(self, peers: Peers, log: PagedLog, clock: Clock, timer: Timer, seal: CursorSeal) -> None:
         self._peers = peers
         self._log = log
         self._clock = clock
         self._timer = timer
+        self._seal = seal
 
     async def export(self, service_id: str, request: HttpRequest) -> Reply:
         """One page, and with the last one the manifest."""
@@ -81,7 +82,7 @@ class Exporter:
         if body.cursor is None:
             anchor = await self._anchor(service_id, body.target_service_id)
             return await self._page(anchor, _START, None, ChainDigest(), body.page_size)
-        cursor = read_cursor(body.cursor)
+        cursor = self._seal.read(body.cursor)
         if cursor is None:
             raise EXPORT_INVALID("cursor")
         bound = (cursor.anchor.source_service_id, cursor.anchor.target_service_id)
@@ -138,7 +139,7 @@ class Exporter:
             raise LOG_INCOMPLETE(f"at position {after + 1}")
         else:
             cursor = Cursor(anchor, after, last_suid, chain.state.hex())
-            answer |= {"cursor": write_cursor(cursor), "complete": False}
+            answer |= {"cursor": self._seal.write(cursor), "complete": False}
         return reply(200, answer)
 
     async def _rows(self, anchor: Anchor, after: int, page_size: int) -> list[tuple[int, dict[str, Any]]]:
