@@ -48,18 +48,22 @@ LIMITS: Final = (
     ("INLINE_DUMP_BYTES_MAX", "a dump sent with plan", "dump_too_large"),
     ("BODY_BYTES_MAX", "any other body", "body_too_large"),
     ("WATERMARK_AHEAD_MS_MAX", "how far a dump's watermark may lie ahead of the clock", "bootstrap_watermark_ahead"),
-    ("READ_PAGE_EVENTS_MAX", "events of an export's or a tag's page", "bootstrap_export_invalid"),
+    ("READ_PAGE_EVENTS_MAX", "events of an export's or a tag's page", "bootstrap_export_invalid, query_invalid"),
     ("READ_PAGE_BYTES_MAX", "bytes of such a page; it is cut there, never refused", ""),
     ("EXPORT_PAGE_EVENTS_DEFAULT", "events of an export's page, unless `pageSize` says otherwise", ""),
     ("TAG_PAGE_EVENTS_DEFAULT", "events of a tag's page, unless `limit` says otherwise", ""),
     ("TOKEN_CHARACTERS_MIN", "characters of a token, at least", "auth_not_configured"),
     ("TOKENS_PER_SECRET_MAX", "tokens in one secret", "auth_not_configured"),
     ("LEASE_MS", "how long the lease of an import outlives its last sign of life", "bootstrap_lease_held"),
-    ("IMPORT_WAIT_MS", "how long import, verify and reset wait before they answer 202", ""),
+    (
+        "IMPORT_WAIT_MS",
+        "how long import, verify and reset wait before they answer 202; a hook that the call runs is waited for",
+        "",
+    ),
     ("LOG_WAIT_MS", "how long an export waits for the log", "log_lagging"),
     ("OBJECTS_AT_A_TIME_MAX", "objects that one step of an import calls at a time", ""),
 )
-"""The limits that somebody outside can meet: constant, what it bounds, and the code of a refusal if there is one."""
+"""The limits that somebody outside can meet: constant, what it bounds, and the codes of a refusal if there are any."""
 
 LIMITS_INSIDE: Final = frozenset(
     {
@@ -155,7 +159,8 @@ def limits_table() -> str:
     rows = ["| limit | value | refused with | constant |", "|---|---|---|---|"]
     for constant, meaning, code in LIMITS:
         value = limit_text(constant, getattr(limits, constant))
-        rows.append(f"| {meaning} | {value} | {f'`{code}`' if code else ''} | `{constant}` |")
+        codes = ", ".join(f"`{one}`" for one in code.split(", ") if one)
+        rows.append(f"| {meaning} | {value} | {codes} | `{constant}` |")
     return "\n".join(rows)
 
 

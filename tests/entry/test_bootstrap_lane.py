@@ -482,10 +482,34 @@ def test_the_hook_does_not_run_when_another_call_holds_it() -> None:
     world.hooks = Hooks(recorder.plain)
     held = record("VERIFYING", 202, **VERIFIED)
     world.objects.on("bootstrap", "/hook/claim", held)
+    world.objects.on("bootstrap", "/state", IS_VERIFIED)
     got = world.post("import", IDS)
     assert (got.status, got.response.body) == (202, held.text)
     assert recorder.calls == []
-    assert world.objects.routes() == ["/import", "/hook/claim"]
+    assert sum(world.hands.slept) == IMPORT_WAIT_MS
+    assert set(world.objects.routes()) == {"/import", "/hook/claim", "/state"}
+
+
+def test_a_call_that_waited_for_anothers_hook_tells_how_it_ended() -> None:
+    world = ready_to_open()
+    recorder = Recorder(world)
+    world.hooks = Hooks(recorder.plain)
+    world.objects.on("bootstrap", "/hook/claim", record("VERIFYING", 202, **VERIFIED))
+    world.objects.on("bootstrap", "/state", IS_VERIFIED, IS_VERIFIED, READY)
+    got = world.post("import", IDS)
+    assert (got.status, got.response.body) == (200, READY.text)
+    assert recorder.calls == []
+
+
+def test_a_call_takes_the_place_of_one_whose_hook_died() -> None:
+    world = ready_to_open()
+    recorder = Recorder(world)
+    world.hooks = Hooks(recorder.plain)
+    held = record("VERIFYING", 202, **VERIFIED)
+    world.objects.on("bootstrap", "/hook/claim", held, held, CLAIMED)
+    world.objects.on("bootstrap", "/state", IS_VERIFIED)
+    assert world.post("import", IDS).status == 200
+    assert len(recorder.calls) == 1
 
 
 def test_the_hook_does_not_run_when_its_claim_is_refused() -> None:

@@ -70,6 +70,7 @@ def test_the_default_record_is_shown_and_nothing_is_written() -> None:
             "releasedCommands": {},
             "verifiedImportId": None,
             "verifiedLeaseEpoch": None,
+            "hookClaimedUntil": None,
             "storeCompletion": None,
             "resetting": False,
         }

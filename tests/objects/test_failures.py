@@ -284,3 +284,17 @@ def test_a_hop_that_never_arrives_and_a_log_that_is_down_are_both_told() -> None
         assert (status, answer["code"]) == (503, "bootstrap_allocator_unavailable")
 
     asyncio.run(scenario())
+
+
+def test_an_abort_keeps_what_held_the_import_up_until_it_goes_on() -> None:
+    async def scenario() -> None:
+        service = Service()
+        assert (await service.plan(small()))[0] == 201
+        service.world.lose_request = lose(1, "/import/admit")
+        await service.post("/import", service.ids)
+        await service.world.run_due_alarms()
+        assert (await service.post("/abort", service.ids))[1]["status"] == "FAILED"
+        assert (await service.state())["progress"]["lastError"]["code"] == "bootstrap_allocator_unavailable"
+        assert (await service.post("/import", service.ids))[1]["progress"]["lastError"] is None
+
+    asyncio.run(scenario())

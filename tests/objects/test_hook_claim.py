@@ -142,3 +142,24 @@ def test_the_alarm_never_goes_past_a_hook() -> None:
         assert (await service.allocator("/state"))[1]["mode"] == "importing"
 
     asyncio.run(scenario())
+
+
+def test_the_status_tells_that_the_hook_runs_and_that_it_failed() -> None:
+    async def scenario() -> None:
+        service, token = await claimed()
+        state = await service.state()
+        assert (state["hookClaimedUntil"], state["progress"]["lastError"]) == (
+            service.world.clock.ms + HOOK_CLAIM_MS,
+            None,
+        )
+        assert (await service.post("/hook/release", {**service.ids, "token": "another"}))[0] == 200
+        assert (await service.state())["progress"]["lastError"] is None
+        assert (await service.post("/hook/release", {**service.ids, "token": token}))[0] == 200
+        state = await service.state()
+        assert state["hookClaimedUntil"] is None
+        assert state["progress"]["lastError"]["code"] == "bootstrap_read_model_rebuild_failed"
+        assert (state["status"], state["progress"]["blocked"]) == ("VERIFYING", False)
+        assert (await service.post("/hook/claim", service.ids))[0] == 200
+        assert (await service.state())["progress"]["lastError"] is None
+
+    asyncio.run(scenario())

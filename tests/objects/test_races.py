@@ -132,7 +132,8 @@ async def history(seed: int) -> str:
     await past.run()
     state = await past.service.state()
     assert "pendingPlan" not in state
-    assert state["progress"]["lastError"] is None, state["progress"]
+    # A FAILED import shows what held it up; whatever goes on has overcome it.
+    assert state["status"] == "FAILED" or state["progress"]["lastError"] is None, state["progress"]
     end = state["status"]
     name = state["importId"]
     if end != "READY":

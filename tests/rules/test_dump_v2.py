@@ -162,7 +162,7 @@ def test_metadata_has_its_bounds(value: object) -> None:
 def test_a_line_that_is_no_record_is_refused_by_its_place(line: str) -> None:
     with refused(RECORD_INVALID) as caught:
         from_line(line, "chunk 4, line 2")
-    assert caught.value.text.startswith("chunk 4, line 2: ")
+    assert caught.value.text.startswith("chunk 4, line 2")
 
 
 def test_limits_name_the_event_and_come_after_the_format() -> None:

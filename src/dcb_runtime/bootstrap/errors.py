@@ -104,6 +104,11 @@ HOOK_HELD = ErrorKind(
     "bootstrap_hook_held", 409, "another call runs the deployment's hook; wait for it or for its claim to expire"
 )
 HOOK_LOST = ErrorKind("bootstrap_hook_lost", 409, "the claim on the hook expired or went to another call; import again")
+READ_MODEL_REBUILD_FAILED = ErrorKind(
+    "bootstrap_read_model_rebuild_failed",
+    503,
+    "the deployment's hook failed; the import stays VERIFYING: mend the hook, then repeat import",
+)
 RECEIPT_MISSING = ErrorKind("bootstrap_receipt_missing", 404, "there is a receipt when the import is READY")
 STAGING_MISSING = ErrorKind(
     "bootstrap_plan_missing", 500, "the staged dump does not match its plan; abort and reset, then plan again"

@@ -7,6 +7,7 @@ from typing import Final
 from dcb_runtime.actor import Platform
 from dcb_runtime.bootstrap.control import Control
 from dcb_runtime.bootstrap.errors import HOOK_HELD, HOOK_LOST
+from dcb_runtime.ports import Storage
 
 HOOK_CLAIM_MS: Final = 30_000
 """How long a claim holds without being renewed; a caller that died is replaced after that."""
@@ -33,9 +34,9 @@ class HookClaims:
             raise HOOK_LOST()
         return self._write(control, token)
 
-    def release(self, token: str) -> None:
-        """Give the claim back; nothing happens when it is not this token's."""
-        self._storage.exec("DELETE FROM hook_claim WHERE token = ?", token)
+    def release(self, token: str) -> bool:
+        """Give the claim back, if it is this token's; whether it was."""
+        return bool(self._storage.exec("DELETE FROM hook_claim WHERE token = ? RETURNING token", token))
 
     def require(self, control: Control, token: str | None) -> None:
         """Let ``ready`` pass: with the token of the claim, or without one when nobody holds a claim.
@@ -65,3 +66,9 @@ class HookClaims:
             "INSERT OR REPLACE INTO hook_claim VALUES (1, ?, ?, ?)", token, control.lease_epoch, expires_at_ms
         )
         return expires_at_ms
+
+
+def claimed_until_ms(storage: Storage) -> int | None:
+    """When the present claim expires unless it is renewed; it may have expired already."""
+    rows = storage.exec("SELECT expires_at_ms FROM hook_claim")
+    return int(rows[0][0]) if rows else None

@@ -26,6 +26,7 @@ from dcb_runtime.bootstrap.errors import (
     EPOCH_REJECTED,
     HOOK_LOST,
     LEASE_HELD,
+    READ_MODEL_REBUILD_FAILED,
     RESET_IN_PROGRESS,
     STATE_REJECTED,
     TAKEOVER_INVALID,
@@ -107,7 +108,7 @@ class Lifecycle:
                 self._store.save(replace(control.without_error(), goal=goal))
                 return
             if control.status not in (PLANNED, IMPORTING, FAILED):
-                raise STATE_REJECTED()
+                raise STATE_REJECTED(f"it is {control.status}")
             started = self._importing(control)
             goal = "verify" if body.through == "verify" or control.status == IMPORTING == control.goal else "import"
             self._store.save(replace(started, goal=goal))
@@ -135,7 +136,7 @@ class Lifecycle:
         def start() -> None:
             control = self._fenced(service_id, body.import_id, body.lease_epoch)
             if control.status != VERIFYING:
-                raise STATE_REJECTED()
+                raise STATE_REJECTED(f"it is {control.status}")
             again = control.verified or control.blocked
             control = replace(control.unverified().without_error(), goal="verify")
             if again:
@@ -158,11 +159,12 @@ class Lifecycle:
                 return control
             control = self._fenced(service_id, body.import_id, body.lease_epoch)
             if control.status in (EMPTY, READY):
-                raise STATE_REJECTED()
+                raise STATE_REJECTED(f"it is {control.status}")
             if control.resetting:
                 raise RESET_IN_PROGRESS()
             control = replace(control.unverified(), status=FAILED, failure=OPERATOR_ABORT, lease_until_ms=None)
-            self._store.save(control.without_error())
+            # What held the import up stays to be seen until it goes on.
+            self._store.save(replace(control, failures=0, blocked=0))
             self._hooks.clear()
             return control
 
@@ -176,7 +178,7 @@ class Lifecycle:
         def takeover() -> Control:
             control = self._store.load(service_id)
             if control.status in (EMPTY, READY):
-                raise STATE_REJECTED()
+                raise STATE_REJECTED(f"it is {control.status}")
             if (control.import_id, control.digest) != (body.import_id, body.digest):
                 raise TAKEOVER_MISMATCH()
             if control.resetting:
@@ -213,7 +215,7 @@ class Lifecycle:
             repeated = control.resetting and body.lease_epoch == control.lease_epoch - 1
             control = self._fenced(service_id, body.import_id, body.lease_epoch + int(repeated))
             if control.status != FAILED:
-                raise STATE_REJECTED()
+                raise STATE_REJECTED(f"it is {control.status}")
             if not control.resetting:
                 control = replace(control, resetting=1, lease_epoch=control.lease_epoch + 1)
                 control = control.at(Cursor(RESET_PHASES[0]), self._now_ms())
@@ -250,7 +252,10 @@ class Lifecycle:
         self._require(control, body.import_id, body.lease_epoch)
         if control.status != VERIFYING or not control.verified:
             raise VERIFICATION_REQUIRED()
-        return self._hooks.claim(control)
+        claim = self._hooks.claim(control)
+        if claim is not None:
+            self._store.save(control.without_error())
+        return claim
 
     def renew_hook(self, control: Control, text: str) -> Reply:
         """Extend a claim: it also renews the lease, since a running hook is progress."""
@@ -263,10 +268,13 @@ class Lifecycle:
         return reply(200, {"token": body.token, "expiresAtMs": expires_at_ms})
 
     def release_hook(self, control: Control, text: str) -> Reply:
-        """Give a claim back after the hook failed, so that the next call may run it at once."""
+        """Give a claim back after the hook failed, so that the next call may run it at once; the status tells of it."""
         body = decode(text, HookBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
         self._require(control, body.import_id, body.lease_epoch)
-        self._hooks.release(body.token)
+        if self._hooks.release(body.token):
+            failed = READ_MODEL_REBUILD_FAILED()
+            noted = replace(control, error_code=failed.code, error_status=failed.status, error_text=failed.text)
+            self._store.save(noted)
         return reply(200, {"released": True})
 
     def _fenced(self, service_id: str, import_id: str, lease_epoch: int) -> Control:

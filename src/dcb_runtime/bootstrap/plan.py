@@ -123,7 +123,7 @@ class Planner:
             if manifest["target"]["serviceId"] != service_id:
                 raise TARGET_MISMATCH()
             if body.target_evidence.binding_exists or body.target_evidence.events_exist:
-                raise TARGET_NOT_FRESH()
+                raise TARGET_NOT_FRESH("targetEvidence says so")
             if control.status == READY:
                 raise READY_PERMANENT()
             if not new:

@@ -14,6 +14,7 @@ from dcb_runtime.bootstrap.control import (
     ControlStore,
     iso,
 )
+from dcb_runtime.bootstrap.hook import claimed_until_ms
 from dcb_runtime.ports import Storage
 
 RECORD_SCHEMA_VERSION: Final = 1
@@ -86,6 +87,7 @@ def record(control: Control, store: ControlStore | None, storage: Storage | None
         "releasedCommands": released,
         "verifiedImportId": shown.verified_import_id,
         "verifiedLeaseEpoch": shown.verified_lease_epoch,
+        "hookClaimedUntil": claimed_until_ms(storage) if storage is not None else None,
         "storeCompletion": STORE_COMPLETION if shown.verified else None,
         "resetting": bool(shown.resetting),
     }

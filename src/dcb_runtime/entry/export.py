@@ -36,7 +36,9 @@ LOG_LAGGING = ErrorKind(
 )
 LOG_UNAVAILABLE = ErrorKind("log_unavailable", 503, "the event log could not be asked; ask again, nothing is lost")
 LOG_INCOMPLETE = ErrorKind(
-    "log_incomplete", 503, "the event log lacks events that were decided; look at its deliveries before going on"
+    "log_incomplete",
+    503,
+    "the event log lacks events that were decided: it was changed or restored from outside; make it whole first",
 )
 
 

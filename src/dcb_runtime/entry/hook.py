@@ -8,17 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dcb_runtime.bootstrap.errors import READ_MODEL_REBUILD_FAILED
 from dcb_runtime.dispatch import describe_fault
 from dcb_runtime.entry.coordinator import Coordinator, Fence, read_claim
-from dcb_runtime.errors import CodedError, ErrorKind
+from dcb_runtime.errors import CodedError
 from dcb_runtime.limits import HOOK_RENEW_MS
 from dcb_runtime.ports import Reply, Timer
-
-READ_MODEL_REBUILD_FAILED = ErrorKind(
-    "bootstrap_read_model_rebuild_failed",
-    503,
-    "the deployment's hook failed; the import stays VERIFYING: mend the hook, then repeat import",
-)
 
 
 class AfterVerifyBeforeReady(Protocol):

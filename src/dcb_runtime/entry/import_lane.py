@@ -68,13 +68,15 @@ class ImportLane:
         patience = self._patience()
         started = await coordinator.ask("/import", fence.body(through="verify"))
         reply = await self._settled(coordinator, fence, started, patience)
-        record = read_record(reply)
-        if reply.status == ACCEPTED or record.status == READY or not record.verified_for(fence):
-            return reply
-        ready = await self._hook.run(coordinator, service_id, fence, record.parsed_manifest())
-        if ready.status != ACCEPTED or read_record(ready).status != READY:
-            return ready
-        return await self._settled(coordinator, fence, ready, patience)
+        while True:
+            record = read_record(reply)
+            if reply.status == ACCEPTED or record.status == READY or not record.verified_for(fence):
+                return reply
+            ready = await self._hook.run(coordinator, service_id, fence, record.parsed_manifest())
+            if ready.status != ACCEPTED:
+                return ready
+            # The allocator has not opened yet, or another call runs the hook: wait, or take its place when it died.
+            reply = await self._settled(coordinator, fence, ready, patience)
 
     async def run_verify(self, service_id: str, request: HttpRequest) -> Reply:
         """Compare what was imported with the plan. 200 with the verified record, or 202 when it goes on."""
@@ -118,7 +120,7 @@ class ImportLane:
             if not record.is_of(fence):
                 raise EPOCH_REJECTED()
             if record.status == FAILED:
-                raise STATE_REJECTED()
+                raise STATE_REJECTED("it was aborted meanwhile; repeat import only to resume it")
             _raise_blockage(record)
             if not record.progress.running:
                 done = record.status == READY or record.verified_for(fence)

@@ -7,7 +7,8 @@ protocol's check 4 of a dump; lone surrogates are refused as well, since they ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from dcb_runtime.errors import ErrorKind
 from dcb_runtime.rules.events import (
@@ -21,9 +22,6 @@ from dcb_runtime.rules.events import (
 from dcb_runtime.rules.json_syntax import is_json_text
 from dcb_runtime.rules.suid import is_suid
 from dcb_runtime.rules.text import has_surrogate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RECORD_INVALID = ErrorKind(
     "record_invalid", 400, "the event record breaks the dump format; export the source again or mend this record"
@@ -40,8 +38,9 @@ Record: TypeAlias = dict[str, Any]
 PROVENANCE_ORIGIN: Final = "g32"
 
 METADATA_FIELDS: Final = ("causationId", "correlationId", "executedUser")
-_TEXT_FIELDS: Final = ("eventId", "suid", "payload", "eventType", "timestamp")
-_FIELDS: Final = frozenset((*_TEXT_FIELDS, *METADATA_FIELDS, "eventTags", "provenance"))
+_FIELDS: Final = frozenset(
+    ("eventId", "suid", "payload", "eventType", "timestamp", "eventTags", "provenance", *METADATA_FIELDS)
+)
 
 
 def read_record(value: object, place: str, metadata_allowed: Callable[[Record], bool]) -> Record:
@@ -50,11 +49,14 @@ def read_record(value: object, place: str, metadata_allowed: Callable[[Record], 
     ``metadata_allowed`` is the version's rule over the whole record. Our own limits are not checked here
     (``check_record_limits``). Raises ``RECORD_INVALID``.
     """
-    if not isinstance(value, dict) or value.keys() != _FIELDS or not _is_record(value):
-        raise RECORD_INVALID(place)
+    if not isinstance(value, dict) or value.keys() != _FIELDS:
+        raise RECORD_INVALID(f"{place}, its members")
+    fault = _fault(value)
+    if fault is not None:
+        raise RECORD_INVALID(f"{place}.{fault}")
     record = {**value, "provenance": {"origin": PROVENANCE_ORIGIN}}
     if not metadata_allowed(record):
-        raise RECORD_INVALID(place)
+        raise RECORD_INVALID(f"{place}, {', '.join(METADATA_FIELDS)}")
     return record
 
 
@@ -69,22 +71,29 @@ def check_record_limits(record: Record) -> None:
     check_payload_limits(record["payload"], place)
 
 
-def _is_record(value: Record) -> bool:
-    if not all(isinstance(value[name], str) for name in _TEXT_FIELDS):
-        return False
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not has_surrogate(value)
+
+
+_CHECKS: Final[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
+    ("eventId", is_event_id),
+    ("suid", is_suid),
+    ("eventType", is_event_type),
+    ("timestamp", is_timestamp),
+    ("payload", is_json_text),
+)
+"""What a text member must be, by its name."""
+
+
+def _fault(value: Record) -> str | None:
+    """The first member that is wrong, if one is."""
+    for name, is_right in _CHECKS:
+        if not _is_text(value[name]) or not is_right(value[name]):
+            return name
     provenance = value["provenance"]
-    return (
-        is_event_id(value["eventId"])
-        and is_suid(value["suid"])
-        and is_event_type(value["eventType"])
-        and not has_surrogate(value["eventType"])
-        and is_timestamp(value["timestamp"])
-        and isinstance(provenance, dict)
-        and provenance.get("origin") == PROVENANCE_ORIGIN
-        and _is_tag_list(value["eventTags"])
-        and not has_surrogate(value["payload"])
-        and is_json_text(value["payload"])
-    )
+    if not isinstance(provenance, dict) or provenance.get("origin") != PROVENANCE_ORIGIN:
+        return "provenance"
+    return None if _is_tag_list(value["eventTags"]) else "eventTags"
 
 
 def _is_tag_list(value: object) -> bool:
