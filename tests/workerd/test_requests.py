@@ -237,10 +237,21 @@ def test_a_declared_length_is_enough_to_be_refused(planned: Operator) -> None:
     assert (int(head.split()[1]), json.loads(body)["code"]) == (413, "body_too_large")
 
 
-def raw_request(server: Server, line: str, body: bytes) -> tuple[str, str]:
+def test_a_body_that_ends_early_is_refused(planned: Operator) -> None:
+    line = f"POST {LANE}/abort HTTP/1.1\r\nTransfer-Encoding: chunked"
+    head, body = raw_request(planned.server, line, b'5\r\n{"a":\r\nzz\r\n')
+    assert (int(head.split()[1]), json.loads(body)["code"]) == (400, "body_invalid")
+
+
+def test_a_host_that_is_none_does_not_matter(planned: Operator) -> None:
+    head, body = raw_request(planned.server, "GET /health HTTP/1.1", b"", host="[zz]")
+    assert (int(head.split()[1]), json.loads(body)["status"]) == (200, "ok")
+
+
+def raw_request(server: Server, line: str, body: bytes, host: str = "test") -> tuple[str, str]:
     """Send one request as it stands; the answer's head and body."""
     address = urlsplit(server.base_url)
-    head = f"{line}\r\nHost: test\r\nAuthorization: Bearer {OPERATOR_TOKEN}\r\nConnection: close\r\n\r\n"
+    head = f"{line}\r\nHost: {host}\r\nAuthorization: Bearer {OPERATOR_TOKEN}\r\nConnection: close\r\n\r\n"
     with socket.create_connection((address.hostname or "", address.port or 0), timeout=60) as connection:
         connection.sendall(head.encode() + body)
         received = b""

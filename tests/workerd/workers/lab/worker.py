@@ -6,7 +6,6 @@ import asyncio
 import json
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from faults import ORDERS, POLL_S, take_first_orders, take_orders  # type: ignore[import-not-found]
 from ports import LabClock, LabLog, LabPeers, LabStorage  # type: ignore[import-not-found]
@@ -19,6 +18,7 @@ from dcb_runtime.cloudflare.database import D1Database
 from dcb_runtime.cloudflare.entry import EventStore
 from dcb_runtime.cloudflare.peers import BINDINGS, ObjectPeers
 from dcb_runtime.cloudflare.settings import text_setting
+from dcb_runtime.cloudflare.urls import path_and_query
 from dcb_runtime.entry.hook import Hooks
 
 
@@ -63,7 +63,7 @@ class Default(EventStore):
         return Hooks(after_verify_before_ready=_hook)
 
     async def fetch(self, request: Any) -> Response:
-        path = urlsplit(request.url).path
+        path, _ = path_and_query(request.url)
         if not path.startswith("/lab/"):
             return await super().fetch(request)
         body = json.loads(await request.text()) if request.method.value == "POST" else None
