@@ -1,51 +1,13 @@
 // Runs the worker on Miniflare without wrangler's proxy: for tests, benchmarks and crash tests. The configuration
-// is read from wrangler.toml; the state in --state has the layout that `wrangler dev` uses, and either can open it.
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+// is wrangler.toml's; the state in --state has the layout that `wrangler dev` uses, and either can open it.
+// `scripts/local.py` starts it with its options, one JSON text.
+import { existsSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { parseArgs, parseEnv } from "node:util";
+import { parseEnv } from "node:util";
 
 const projectRoot = path.dirname(import.meta.dirname);
 // For local runs only: lets workerd take the Pyodide bundle from disk. Never part of the configuration.
 const developmentFlag = "python_workers_development";
-
-/** The command line; relative folders are relative to where the caller stood. */
-function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      cwd: { type: "string", default: process.cwd() },
-      port: { type: "string", default: "0" },
-      state: { type: "string" },
-      root: { type: "string", default: path.join(projectRoot, "src") },
-      var: { type: "string", multiple: true, default: [] },
-    },
-  });
-  const port = Number(values.port);
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new Error(`--port ${values.port} is not a port`);
-  }
-  return {
-    port,
-    state: values.state && path.resolve(values.cwd, values.state),
-    root: path.resolve(values.cwd, values.root),
-    vars: Object.fromEntries(values.var.map(parseVar)),
-  };
-}
-
-function parseVar(assignment) {
-  const end = assignment.indexOf("=");
-  if (end < 1) {
-    throw new Error(`--var ${assignment} is not NAME=VALUE`);
-  }
-  return [assignment.slice(0, end), assignment.slice(end + 1)];
-}
-
-function readConfig() {
-  const file = path.join(projectRoot, "wrangler.toml");
-  const script = "import json, sys, tomllib; json.dump(tomllib.load(open(sys.argv[1], 'rb')), sys.stdout)";
-  return JSON.parse(execFileSync("python3", ["-c", script, file], { encoding: "utf8" }));
-}
 
 /** Every file below a folder, as paths relative to it, without what the tools leave behind. */
 function listFiles(folder) {
@@ -92,7 +54,8 @@ function readBindings(config, vars) {
   return { ...config.vars, ...fromFile, ...Object.fromEntries(fromEnvironment), ...vars };
 }
 
-function miniflareOptions(config, options, state) {
+function miniflareOptions(options) {
+  const { config } = options;
   const sqliteClasses = (config.migrations ?? []).flatMap((migration) => migration.new_sqlite_classes ?? []);
   const objects = config.durable_objects.bindings.map(({ name, class_name: className }) => [
     name,
@@ -119,20 +82,12 @@ function miniflareOptions(config, options, state) {
     durableObjects: Object.fromEntries(objects),
     d1Databases: Object.fromEntries(databases),
     bindings: readBindings(config, options.vars),
-    resourcePersistencePath: path.join(state, "v3"),
+    resourcePersistencePath: path.join(options.state, "v3"),
   };
 }
 
-const options = readOptions();
-const state = options.state ?? mkdtempSync(path.join(tmpdir(), "dcb-runtime-"));
-// Miniflare's own temporary files lie with the state, so that nothing of a killed run is left elsewhere.
-process.env.TMPDIR = path.join(state, "tmp");
-rmSync(process.env.TMPDIR, { recursive: true, force: true });
-mkdirSync(process.env.TMPDIR, { recursive: true });
-
-const { Miniflare, convertV4MiniflareOptions } = await import("miniflare");
-const miniflare = new Miniflare(convertV4MiniflareOptions(miniflareOptions(readConfig(), options, state)));
-
+const options = JSON.parse(process.argv[2]);
+let miniflare;
 let ending = false;
 
 async function end(code) {
@@ -141,8 +96,8 @@ async function end(code) {
   }
   ending = true;
   // Disposing of an instance that never started raises what `ready` raised.
-  await miniflare.dispose().catch(() => undefined);
-  rmSync(options.state ? process.env.TMPDIR : state, { recursive: true, force: true });
+  await miniflare?.dispose().catch(() => undefined);
+  rmSync(options.deleteAtEnd, { recursive: true, force: true });
   process.exit(code);
 }
 
@@ -154,13 +109,19 @@ async function fail(error) {
   }
 }
 
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
-  // Miniflare's own listeners exit at once, with an error code.
-  process.removeAllListeners(signal);
-  process.once(signal, () => end(0));
+function endOnSignals() {
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
+    // Miniflare's own listeners exit at once, with an error code.
+    process.removeAllListeners(signal);
+    process.on(signal, () => end(0));
+  }
 }
 
+endOnSignals();
 try {
+  const { Miniflare, convertV4MiniflareOptions } = await import("miniflare");
+  miniflare = new Miniflare(convertV4MiniflareOptions(miniflareOptions(options)));
+  endOnSignals();
   const url = (await miniflare.unsafeGetDirectURL()).origin;
   const answer = await fetch(`${url}/health`);
   if (!answer.ok) {

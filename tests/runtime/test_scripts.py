@@ -74,8 +74,8 @@ def test_dev_serves_the_worker_with_the_tokens_of_the_environment(tmp_path: Path
 
 def test_dev_refuses_an_unknown_option() -> None:
     result = run("dev", "--what")
-    assert result.returncode == 1
-    assert "--what" in result.stderr
+    assert result.returncode == 2
+    assert result.stderr == "scripts/dev: unrecognized arguments: --what (see scripts/dev --help)\n"
 
 
 def test_deploy_uploads_the_worker_and_what_it_needs_and_nothing_else(tmp_path: Path) -> None:

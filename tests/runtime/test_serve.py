@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -111,10 +112,20 @@ def test_two_servers_do_not_see_each_other(thin: Server) -> None:
 def test_temporary_files_of_a_killed_run_go_with_the_next(tmp_path: Path) -> None:
     with Server(root=WORKERS / "thin", state=tmp_path) as server:
         server.kill()
-        assert (tmp_path / "tmp").exists()
+        assert list((tmp_path / ".dcb-runtime" / "tmp").iterdir()) != []
         server.restart()
         server.stop()
-        assert not (tmp_path / "tmp").exists()
+        assert not (tmp_path / ".dcb-runtime" / "tmp").exists()
+
+
+def test_a_folder_of_the_users_in_the_state_folder_stays(tmp_path: Path) -> None:
+    with Server(root=WORKERS / "thin", state=tmp_path) as server:
+        server.stop()
+        (tmp_path / "tmp").mkdir()
+        (tmp_path / "tmp" / "mine").write_text("mine")
+        server.start()
+        server.stop()
+    assert (tmp_path / "tmp" / "mine").read_text() == "mine"
 
 
 def test_a_workerd_that_dies_ends_the_server(tmp_path: Path) -> None:
@@ -129,12 +140,48 @@ def test_a_folder_without_a_worker_is_an_error(tmp_path: Path) -> None:
     server = Server(root=tmp_path, state=tmp_path / "state")
     with pytest.raises(ServerError, match=r"worker\.py"):
         server.start()
+    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["--port", "many"], ["--port", "65536"], ["--var", "NAME"], ["--what"]])
-def test_wrong_options_are_refused(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "many"],
+        ["--port", "65536"],
+        ["--port", ""],
+        ["--var", "NAME"],
+        ["--what"],
+        ["--state", str(PROJECT_ROOT / "README.md")],
+        ["--state", str(PROJECT_ROOT / "samples")],
+        ["--state", "/proc/none"],
+        ["--state", ""],
+        ["--root", str(PROJECT_ROOT)],
+    ],
+    ids=" ".join,
+)
+def test_wrong_options_are_refused_in_one_line(arguments: list[str]) -> None:
+    result = serve(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("scripts/serve: ")
+    assert arguments[0] in line
+    assert not (PROJECT_ROOT / "samples" / ".dcb-runtime").exists()
+
+
+def test_a_port_that_is_taken_is_told_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        result = serve("--port", str(port))
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert f"port {port} cannot be used" in result.stderr
+
+
+def test_help_is_the_usage() -> None:
+    result = serve("--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("usage: scripts/serve ")
+
+
+def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROJECT_ROOT / "scripts" / "serve"), *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert arguments[0] in result.stderr
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
