@@ -47,6 +47,7 @@ POLL_S: Final = 0.5
 LOG_LINES_SHOWN: Final = 20
 EXPORT_PAGE_EVENTS: Final = 150
 EVENTS_SHOWN: Final = 3
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 SERVICE_ID: Final = "flights"
 IMPORT_ID: Final = "demo-1"
@@ -67,12 +68,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo", description="Move real events into a fresh service.")
     parser.add_argument("--events", type=_event_count, default=EVENTS_DEFAULT, help=f"1 to {EVENTS_MAX}")
     events = parser.parse_args().events
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, _stop_on_signal)
     started = time.monotonic()
+    # A signal waits until somebody is there to clean up.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     folder = Path(tempfile.mkdtemp(prefix="dcb-runtime-demo-"))
     log = folder / "server.log"
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         with running_worker(folder / "state", log) as (url, token), operator_client(url, token) as client:
             show(client, url, events)
         say("\n7. What it takes on disk")
@@ -82,12 +86,16 @@ def main() -> int:
         say("demo: interrupted; what it had started is stopped")
         return 130
     except Exception as failure:
+        _ignore_signals()
         kind = "" if isinstance(failure, DemoError) else f"{type(failure).__name__}: "
         say(f"\ndemo: failed: {kind}{failure}")
         _show_log(log)
         return 1
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            _ignore_signals()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     say(f"\ndemo: done in {time.monotonic() - started:.0f} s; the worker is stopped and its folder deleted")
     return 0
 
@@ -245,7 +253,9 @@ def running_worker(state: Path, log: Path) -> Iterator[tuple[str, str]]:
     """Run ``scripts/serve`` on a free port with tokens of its own; gives the URL and the operator's token."""
     token = secrets.token_hex(24)
     environment = {**os.environ, "API_TOKEN": secrets.token_hex(24), "REPAIR_OPERATOR_TOKEN": token}
-    command = [str(ROOT / "scripts" / "serve"), "--port", "0", "--state", str(state)]
+    # The leash: the worker ends with the demo even if that one is killed without a chance to stop it.
+    leash = [sys.executable, str(ROOT / "scripts" / "leash.py"), str(os.getpid()), "-"]
+    command = [*leash, str(ROOT / "scripts" / "serve"), "--port", "0", "--state", str(state)]
     say("demo: starting the worker on this machine")
     # A session of its own: a Ctrl-C reaches the demo alone, which then ends the worker in good order.
     with (
@@ -262,7 +272,10 @@ def running_worker(state: Path, log: Path) -> Iterator[tuple[str, str]]:
         try:
             yield _ready_url(process), token
         finally:
-            _stop(process)
+            try:
+                _ignore_signals()
+            finally:
+                _stop(process)
 
 
 def _ready_url(process: subprocess.Popen[bytes]) -> str:
@@ -287,7 +300,15 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _stop_on_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
+    # One is enough: whatever follows must not disturb the cleaning up.
+    _ignore_signals()
     raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    """From here on everything is being put away, which nothing may cut short."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _show_log(log: Path) -> None:

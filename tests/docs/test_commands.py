@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,45 @@ def test_the_demo_stops_what_it_started_when_it_is_told_to_end(tmp_path: Path) -
         demo.send_signal(signal.SIGTERM)
         last = demo.stdout.read().splitlines()[-1]
     assert (demo.returncode, last) == (130, "demo: interrupted; what it had started is stopped")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_demo_puts_everything_away_however_often_it_is_told_to_end(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(DEMO, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        for line in demo.stdout:
+            if "IMPORTING" in line:
+                break
+        while demo.poll() is None:
+            demo.send_signal(number)
+            time.sleep(0.001)
+        said = demo.stdout.read()
+        assert demo.stderr.read() == ""
+    assert demo.returncode == 130
+    assert said.splitlines()[-1] == "demo: interrupted; what it had started is stopped"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_at_the_end_of_a_good_run_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [*DEMO, "--events", "20"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        for line in demo.stdout:
+            if "every event equals the one that went in" in line:
+                break
+        time.sleep(0.05)  # the worker is being stopped
+        while demo.poll() is None:
+            demo.send_signal(signal.SIGINT)
+            time.sleep(0.001)
+        said = demo.stdout.read()
+        assert demo.stderr.read() == ""
+    # On a slow machine the first one may come just before the end.
+    assert demo.returncode == (0 if "demo: done in" in said else 130)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,20 +7,32 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from scripts import local
 from tests.runtime.server import PROJECT_ROOT, Server, group_members
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 THIN = Path(__file__).parent / "workers" / "thin"
 SCRIPTS = PROJECT_ROOT / "scripts"
+END_TIMEOUT_S = 20.0
 
 
 def server_of(script: Literal["serve", "dev"], state: Path) -> Server:
     return Server(script=script, state=state, root=THIN if script == "serve" else None)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
 
 
 def second_run(script: str, state: Path) -> subprocess.CompletedProcess[str]:
@@ -103,3 +115,28 @@ def test_a_leash_whose_holder_has_gone_starts_nothing(tmp_path: Path) -> None:
     ended = leash(os.getpid(), str(tmp_path / "lock"), "echo", "started")
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "leash: the run has ended\n")
     assert leash(os.getpid(), "-", "echo", "started").stdout == "started\n"
+
+
+def processes_with(text: str) -> Iterator[int]:
+    """Processes whose environment has a text, without those that have ended and wait to be reaped."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                found = text.encode() in (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            if found:
+                yield int(folder.name)
+
+
+def test_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "DEMO_MARK": str(tmp_path)}
+    mark = f"DEMO_MARK={tmp_path}"
+    with subprocess.Popen([str(SCRIPTS / "demo")], env=environment, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "IMPORTING" in line:
+                break
+        assert len(list(processes_with(mark))) >= 3
+        demo.kill()
+    assert eventually(lambda: not list(processes_with(mark)))
