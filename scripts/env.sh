@@ -1,5 +1,5 @@
 # Sourced by the scripts: sets the machine up, then puts the clone's own tools first on PATH.
-# Nothing outside the clone is used or changed.
+# Nothing outside the clone is changed.
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
 scripts/setup

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tomllib
 from typing import TYPE_CHECKING
@@ -80,8 +81,11 @@ def test_dev_refuses_an_unknown_option() -> None:
 
 def test_deploy_uploads_the_worker_and_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    result = run("deploy", "--dry-run", "--outdir", str(tmp_path / "out"), XDG_CONFIG_HOME=str(home))
+    home.mkdir()
+    homes = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_CACHE_HOME": str(home / "cache")}
+    result = run("deploy", "--dry-run", "--outdir", str(tmp_path / "out"), **homes)
     assert result.returncode == 0, result.stderr
+    assert list(home.iterdir()) == []  # the user's own folders
     files = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     sources = {path.relative_to(PROJECT_ROOT / "src").as_posix() for path in (PROJECT_ROOT / "src").rglob("*.py")}
     files.remove("README.md")  # wrangler's own
@@ -103,3 +107,50 @@ def test_deploy_needs_a_database(tmp_path: Path) -> None:
     result = run("deploy", XDG_CONFIG_HOME=str(tmp_path))
     assert result.returncode == 1
     assert "wrangler d1 create" in result.stderr
+
+
+@pytest.mark.parametrize(("script", "usage"), [("dev", "usage: scripts/dev "), ("deploy", "usage: scripts/deploy ")])
+def test_help_is_the_usage(script: str, usage: str) -> None:
+    result = run(script, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(usage)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone with the real scripts, where nothing is installed yet."""
+    folder = tmp_path / "clone"
+    shutil.copytree(SCRIPTS, folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("package.json", "package-lock.json", ".npmrc", "wrangler.toml"):
+        shutil.copy(PROJECT_ROOT / name, folder / name)
+    return folder
+
+
+def stub(file: Path, text: str) -> None:
+    """A command that does nothing but what a test looks at."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def run_in(folder: Path, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(folder / "scripts" / script), *arguments]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
+def test_set_up_downloads_into_the_clone(clone: Path, tmp_path: Path) -> None:
+    stub(tmp_path / "bin" / "npm", 'echo "$npm_config_cache $PIP_CACHE_DIR" >&2; exit 3')
+    result = run_in(clone, "setup", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", HOME="/dev/null")
+    assert result.returncode == 3
+    assert result.stderr.splitlines()[-1] == f"{clone / '.cache' / 'npm'} {clone / '.cache' / 'pip'}"
+
+
+def test_a_deployment_has_the_users_own_login_and_a_dry_run_has_not(clone: Path) -> None:
+    stub(clone / "scripts" / "setup", "exit 0")
+    stub(clone / "node_modules" / ".bin" / "wrangler", 'echo "$XDG_CONFIG_HOME: $*"')
+    file = clone / "wrangler.toml"
+    file.write_text(file.read_text().replace('database_id = "0000', 'database_id = "1234'))
+    home = "/home/somebody/config"
+    assert run_in(clone, "deploy", XDG_CONFIG_HOME=home).stdout == f"{home}: deploy\n"
+    dry = run_in(clone, "deploy", "--dry-run", XDG_CONFIG_HOME=home).stdout
+    assert dry == f"{clone / '.cache' / 'config'}: deploy --dry-run\n"
