@@ -5,6 +5,8 @@ import { existsSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
 
+import { lineOf } from "./log.mjs";
+
 const projectRoot = path.dirname(import.meta.dirname);
 // For local runs only: lets workerd take the Pyodide bundle from disk. Never part of the configuration.
 const developmentFlag = "python_workers_development";
@@ -74,7 +76,7 @@ function miniflareOptions(options) {
     cf: false,
     logRequests: false,
     unsafeHandleRuntimeRestart: () => fail(new Error("workerd ended unexpectedly")),
-    handleStructuredLogs: ({ level, message }) => process.stderr.write(`${level}: ${message}\n`),
+    handleStructuredLogs: (entry) => process.stderr.write(lineOf(entry) ?? ""),
     modulesRoot: projectRoot,
     modules: readModules(config, options.root),
     compatibilityDate: config.compatibility_date,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import subprocess
 import threading
@@ -126,6 +127,23 @@ def test_a_folder_of_the_users_in_the_state_folder_stays(tmp_path: Path) -> None
         server.start()
         server.stop()
     assert (tmp_path / "tmp" / "mine").read_text() == "mine"
+
+
+def test_one_harmless_line_of_workerd_is_left_out() -> None:
+    known = "NOSENTRY SQLite alarm overdue, running despite AlarmManager mismatch; scheduledTime = 1"
+    assert logged(f"workerd/io/actor-sqlite.c++:1: error: {known}") == ""
+    assert (
+        logged("NOSENTRY SQLite alarm overdue in another way")
+        == "error: NOSENTRY SQLite alarm overdue in another way\n"
+    )
+
+
+def logged(message: str) -> str:
+    module = (PROJECT_ROOT / "scripts" / "log.mjs").as_uri()
+    entry = json.dumps({"level": "error", "message": message})
+    script = f"import {{ lineOf }} from '{module}'; process.stdout.write(lineOf({entry}) ?? '')"
+    command = [str(PROJECT_ROOT / "node_modules" / ".bin" / "node"), "--input-type=module", "--eval", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_workerd_that_dies_ends_the_server(tmp_path: Path) -> None:
