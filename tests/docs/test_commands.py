@@ -202,9 +202,55 @@ def test_sizes_of_a_folder_without_events_are_nothing(tmp_path: Path) -> None:
     assert python("sizes.py", str(tmp_path)).stdout.split() == ["index", "nothing", "tags", "nothing", "log", "nothing"]
 
 
+LINEAGE = "0f1a6d7e-5a0b-4c5d-9f0a-2f6c1d7e9a10"
+PLAN = ("plan_body.py", "move", "service", LINEAGE)
+
+
 def test_a_plan_is_not_composed_of_records_out_of_order() -> None:
     first, second = page("samples/flights-2000.ndjson").splitlines()[:2]
-    result = python("plan_body.py", "move", "service", "lineage", text=f"{second}\n{first}\n")
+    result = python(*PLAN, text=f"{second}\n{first}\n")
     assert (result.returncode, result.stdout) == (1, "")
     assert "record_order_or_duplicate" in result.stderr
     assert python("plan_body.py", "move").returncode == 2
+
+
+def test_a_plan_names_the_source_that_it_was_told() -> None:
+    first, second = page("samples/flights-2000.ndjson").splitlines()[:2]
+    told = python(*PLAN, "--source-service", "shop", "--source-lineage", "l-1", text=f"{first}\n\n{second}\n")
+    assert json.loads(told.stdout)["dump"]["manifest"]["source"] == {"serviceId": "shop", "lineageId": "l-1"}
+    assert told.stderr == "plan_body: 2 events from shop\n"
+    sample = python(*PLAN, text=first)
+    assert json.loads(sample.stdout)["dump"]["manifest"]["source"]["serviceId"] == "old-store"
+    assert sample.stderr == "plan_body: 1 event from old-store, the source of the sample: see --source-service\n"
+    half = python(*PLAN, "--source-service", "shop", text=first)
+    assert (half.returncode, half.stdout) == (2, "")
+
+
+def test_a_plan_without_events_must_be_meant() -> None:
+    refused = python(*PLAN)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "--empty" in refused.stderr
+    assert json.loads(python(*PLAN, "--empty").stdout)["dump"]["events"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"eventId":', "plan_body: line 3 is no JSON"),
+        ("NaN", "plan_body: line 3 is no JSON"),
+        ("[1]", "plan_body: record_invalid: line 3"),
+        ("{}", "plan_body: record_invalid: line 3"),
+    ],
+)
+def test_a_line_that_is_no_record_is_told_by_its_number(line: str, said: str) -> None:
+    first = page("samples/flights-2000.ndjson").splitlines()[0]
+    result = python(*PLAN, text=f"{first}\n\n{line}\n")
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+    assert result.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("lineage", ["", "lineage", '{"code":"unauthorized"}'])
+def test_a_lineage_that_is_none_is_refused(lineage: str) -> None:
+    result = python("plan_body.py", "move", "service", lineage, "--empty")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "is no lineage" in result.stderr
