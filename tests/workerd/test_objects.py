@@ -138,7 +138,7 @@ def test_a_service_that_issued_suids_is_not_fresh_whatever_the_caller_says(lab: 
     assert allocate(lab, "used", "one").status == 201
     assert operator.try_plan(dump).code == (409, "bootstrap_target_not_fresh")
     record = operator.status()
-    assert (record["status"], record["leaseEpoch"], record["progress"]["running"]) == ("EMPTY", 0, False)
+    assert (record["status"], record["leaseEpoch"], record["progress"]["running"]) == ("EMPTY", 1, False)
     assert allocate(lab, "used", "two").status == 201
 
 
