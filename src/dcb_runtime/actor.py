@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Platform:
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-class Actor:
+class Actor(ABC):
     """Base of the objects: a subclass has ``route``, and ``alarm`` when it has duties of its own."""
 
     actor_class: str
@@ -77,12 +78,13 @@ class Actor:
         """The route's name for a span: of a fixed set, never a path that a caller made up."""
         return request.path if request.path in self.paths else "unmatched"
 
+    @abstractmethod
     async def route(self, request: Request) -> Reply:
         """Dispatch one request. Raises ``CodedError`` for every refusal."""
-        raise NotImplementedError
 
     async def alarm(self) -> None:
-        """Do what is due. Never raises."""
+        """Do what is due: nothing, for an object without duties. Never raises."""
+        return
 
 
 class _Ids(msgspec.Struct, rename="camel"):
