@@ -7,60 +7,47 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import queue
-import secrets
-import selectors
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import Final
 
 import httpx
 
 from dcb_runtime.rules.dump_v1 import compose_dump_v1, manifest_v1_for
 from dcb_runtime.rules.dump_v2 import ChainDigest, content_digest
+from scripts.demo_worker import (
+    ROOT,
+    SIGNALS,
+    DemoError,
+    Json,
+    ask,
+    ignore_signals,
+    operator_client,
+    running_worker,
+    say,
+    stop_on_signal,
+)
 from scripts.sizes import report
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-Json: TypeAlias = dict[str, Any]
-
-ROOT: Final = Path(__file__).resolve().parents[1]
 SAMPLE: Final = ROOT / "samples" / "flights-2000.ndjson"
 EVENTS_DEFAULT: Final = 400
 EVENTS_MAX: Final = 2000
-START_TIMEOUT_S: Final = 120
-STOP_TIMEOUT_S: Final = 20
-REQUEST_TIMEOUT_S: Final = 60
 POLL_S: Final = 0.5
 LOG_LINES_SHOWN: Final = 20
 EXPORT_PAGE_EVENTS: Final = 150
 EVENTS_SHOWN: Final = 3
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 SERVICE_ID: Final = "flights"
 IMPORT_ID: Final = "demo-1"
 SOURCE: Final = {"serviceId": "old-flights", "lineageId": "0b8f3a52-6b0e-4c5d-9f0a-2f6c1d7e9a10"}
-
-
-class DemoError(Exception):
-    """Something did not go as it should; the message says what."""
-
-
-def say(text: str = "") -> None:
-    """Print a line, at once."""
-    print(text, flush=True)
 
 
 def main() -> int:
@@ -69,7 +56,7 @@ def main() -> int:
     parser.add_argument("--events", type=_event_count, default=EVENTS_DEFAULT, help=f"1 to {EVENTS_MAX}")
     events = parser.parse_args().events
     for number in SIGNALS:
-        signal.signal(number, _stop_on_signal)
+        signal.signal(number, stop_on_signal)
     started = time.monotonic()
     # A signal waits until somebody is there to clean up.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -86,14 +73,14 @@ def main() -> int:
         say("demo: interrupted; what it had started is stopped")
         return 130
     except Exception as failure:
-        _ignore_signals()
+        ignore_signals()
         kind = "" if isinstance(failure, DemoError) else f"{type(failure).__name__}: "
         say(f"\ndemo: failed: {kind}{failure}")
         _show_log(log)
         return 1
     finally:
         try:
-            _ignore_signals()
+            ignore_signals()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     say(f"\ndemo: done in {time.monotonic() - started:.0f} s; the worker is stopped and its folder deleted")
@@ -231,84 +218,6 @@ def expect(condition: bool, text: str) -> None:
     """Fail with ``text`` unless the condition holds."""
     if not condition:
         raise DemoError(text)
-
-
-def operator_client(url: str, token: str) -> httpx.Client:
-    """A client that sends the operator's token."""
-    headers = {"authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S, trust_env=False)
-
-
-def ask(client: httpx.Client, method: str, path: str, body: Json | None = None) -> Json:
-    """One request; its answer must be a success."""
-    response = client.request(method, path, json=body)
-    if not response.is_success:
-        raise DemoError(f"{method} {path} answered {response.status_code}: {response.text[:500]}")
-    answer: Json = response.json()
-    return answer
-
-
-@contextmanager
-def running_worker(state: Path, log: Path) -> Iterator[tuple[str, str]]:
-    """Run ``scripts/serve`` on a free port with tokens of its own; gives the URL and the operator's token."""
-    token = secrets.token_hex(24)
-    environment = {**os.environ, "API_TOKEN": secrets.token_hex(24), "REPAIR_OPERATOR_TOKEN": token}
-    # The leash: the worker ends with the demo even if that one is killed without a chance to stop it.
-    leash = [sys.executable, str(ROOT / "scripts" / "leash.py"), str(os.getpid()), "-"]
-    command = [*leash, str(ROOT / "scripts" / "serve"), "--port", "0", "--state", str(state)]
-    say("demo: starting the worker on this machine")
-    # A session of its own: a Ctrl-C reaches the demo alone, which then ends the worker in good order.
-    with (
-        log.open("wb") as stderr,
-        subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            yield _ready_url(process), token
-        finally:
-            try:
-                _ignore_signals()
-            finally:
-                _stop(process)
-
-
-def _ready_url(process: subprocess.Popen[bytes]) -> str:
-    if process.stdout is None:
-        raise DemoError("the worker has no standard output")
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        if not selector.select(START_TIMEOUT_S):
-            raise DemoError(f"the worker did not start within {START_TIMEOUT_S} s")
-    line = process.stdout.readline().decode()
-    if not line.startswith("ready http://"):
-        raise DemoError("the worker did not start")
-    return line.removeprefix("ready ").strip()
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _stop_on_signal(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # One is enough: whatever follows must not disturb the cleaning up.
-    _ignore_signals()
-    raise KeyboardInterrupt
-
-
-def _ignore_signals() -> None:
-    """From here on everything is being put away, which nothing may cut short."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _show_log(log: Path) -> None:
