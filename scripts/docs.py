@@ -14,14 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from dcb_runtime import limits
+from dcb_runtime.entry.routes import ROUTES, Who
+from dcb_runtime.errors import KINDS, ErrorKind
+from dcb_runtime.spans.attributes import ATTRIBUTES
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCES: Final = ROOT / "src"
-sys.path.insert(0, str(SOURCES))
-
-from dcb_runtime import limits  # noqa: E402
-from dcb_runtime.entry.routes import ROUTES, Who  # noqa: E402
-from dcb_runtime.errors import KINDS, ErrorKind  # noqa: E402
-from dcb_runtime.spans.attributes import ATTRIBUTES  # noqa: E402
 
 SECTIONS: Final = {
     "entry": "The entry Worker",

@@ -8,18 +8,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
-
-from dcb_runtime.errors import CodedError  # noqa: E402
-from dcb_runtime.limits import SOURCE_ID_CHARACTERS_MAX  # noqa: E402
-from dcb_runtime.rules.dump_v1 import compose_dump_v1, manifest_v1_for  # noqa: E402
-from dcb_runtime.rules.events import is_event_id as is_uuid  # noqa: E402
-from dcb_runtime.rules.json_pieces import decode  # noqa: E402
-from dcb_runtime.rules.records import read_record  # noqa: E402
+from dcb_runtime.errors import CodedError
+from dcb_runtime.limits import SOURCE_ID_CHARACTERS_MAX
+from dcb_runtime.rules.dump_v1 import compose_dump_v1, manifest_v1_for
+from dcb_runtime.rules.events import is_event_id as is_uuid
+from dcb_runtime.rules.json_pieces import decode
+from dcb_runtime.rules.records import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
