@@ -19,7 +19,7 @@ from dcb_runtime.errors import ErrorKind
 from dcb_runtime.limits import CHUNK_EVENTS_MAX
 from dcb_runtime.ports import PeerError, Reply
 from dcb_runtime.rules.scope import is_service_id, object_name
-from dcb_runtime.rules.suid import check_suid
+from dcb_runtime.rules.suid import is_suid
 from dcb_runtime.schema import Schema
 from dcb_runtime.wire import decode, encode, reply
 
@@ -169,15 +169,13 @@ class Allocator(Actor):
 
     def _seed_after(self, request: Request) -> Reply:
         body = decode(request.body, SeedBody, INVALID_BOOTSTRAP_SEED)
-        try:
-            check_suid(body.high_watermark)
-        except Exception:
-            raise INVALID_BOOTSTRAP_SEED("highWatermark") from None
+        if not is_suid(body.high_watermark):
+            raise INVALID_BOOTSTRAP_SEED("highWatermark")
 
         def decide(_: str) -> int:
             same = self._issuer.refuse_other_seed(body.import_id, body.high_watermark)
-            digest = self._storage.exec("SELECT digest FROM fence")[0][0]
-            self._fence.require(Holder(body.import_id, digest, body.lease_epoch))
+            # The reference's body has no digest: the import's id and epoch have to do.
+            self._fence.require(Holder(body.import_id, self._fence.digest(), body.lease_epoch))
             self._issuer.set_seed(body.import_id, body.lease_epoch, body.high_watermark)
             return 200 if same else 201
 

@@ -49,6 +49,10 @@ class Fence:
         """``open`` or ``importing``."""
         return str(self._row()[0])
 
+    def digest(self) -> str:
+        """The digest of the manifest that the fence was last up for, empty before the first."""
+        return self._row()[2] or ""
+
     def refuse_while_importing(self) -> None:
         """Raise ``bootstrap_in_progress`` (409) while an import holds the fence."""
         if self.mode() != "open":

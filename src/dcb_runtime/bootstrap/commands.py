@@ -69,17 +69,16 @@ class Commands:
             body.command_id,
             control.lease_epoch,
         )
-        return reply(200, {"leaseEpoch": control.lease_epoch, "admitted": True})
+        return _admitted(control)
 
     def finalize(self, control: Control, text: str | None) -> Reply:
         """Whether the command still holds: admitted under the present epoch, and nothing planned. Reads only."""
         body = decode(text, FinalizeBody, COMMAND_INVALID, syntax=BODY_INVALID)
         rows = self._storage.exec("SELECT lease_epoch FROM command WHERE command_id = ?", body.command_id)
-        if not (_epoch(body.lease_epoch) and rows and rows[0][0] == body.lease_epoch == control.lease_epoch):
+        holds = _epoch(body.lease_epoch) and rows and rows[0][0] == body.lease_epoch == control.lease_epoch
+        if not holds or not control.normal:
             raise COMMAND_REJECTED()
-        if not control.normal:
-            raise COMMAND_REJECTED()
-        return reply(200, {"leaseEpoch": control.lease_epoch, "admitted": True})
+        return _admitted(control)
 
     def release(self, control: Control, text: str | None) -> Reply:
         """Release an admitted command, in any status; the last 512 released ones are remembered."""
@@ -98,7 +97,11 @@ class Commands:
             "ORDER BY sequence DESC LIMIT 1 OFFSET ?)",
             RELEASED_COMMANDS_MAX,
         )
-        return reply(200, {"leaseEpoch": control.lease_epoch, "admitted": True})
+        return _admitted(control)
+
+
+def _admitted(control: Control) -> Reply:
+    return reply(200, {"leaseEpoch": control.lease_epoch, "admitted": True})
 
 
 def _epoch(value: object) -> bool:

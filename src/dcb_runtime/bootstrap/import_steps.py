@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,24 +16,32 @@ from dcb_runtime.wire import encode
 
 @dataclass(frozen=True)
 class TagWork:
-    """A chunk of one tag: its events behind ``version``, and where the chunk ends."""
+    """Where a chunk of one tag begins: behind its ``version``, at a position behind ``after``."""
 
     tag: StagedTag
     version: int
     after: int
 
 
-def upcoming_tags(staging: Staging, cursor: Cursor) -> list[TagWork]:
-    """The tags that one step may work on: the rest of the cursor's tag, then those behind it, at most eight.
+def cut_tags(staging: Staging, cursor: Cursor, cut: Callable[[TagWork], Chunk]) -> list[tuple[TagWork, Chunk]]:
+    """The chunks that one step works on: the rest of the cursor's tag, then the tags behind it, at most eight.
 
-    Behind a tag that may need more than one chunk the list ends, so that one cursor tells all.
+    The list ends behind a tag that its chunk does not finish, so that one cursor tells all, and where the chunks
+    are large enough together.
     """
-    work: list[TagWork] = []
     current = staging.tag(cursor.tag) if cursor.tag else None
+    upcoming: list[TagWork] = []
     if current is not None and cursor.version < current.event_count:
-        work.append(TagWork(current, cursor.version, cursor.position))
-    for tag in staging.tags_after(cursor.tag, OBJECTS_AT_A_TIME_MAX - len(work)):
-        work.append(TagWork(tag, 0, 0))
+        upcoming.append(TagWork(current, cursor.version, cursor.position))
+    behind_it = staging.tags_after(cursor.tag, OBJECTS_AT_A_TIME_MAX - len(upcoming))
+    upcoming += [TagWork(tag, 0, 0) for tag in behind_it]
+    work: list[tuple[TagWork, Chunk]] = []
+    for item in upcoming:
+        chunk = cut(item)
+        work.append((item, chunk))
+        unfinished = item.version + chunk.count < item.tag.event_count
+        if unfinished or sum(len(part.text) for _, part in work) >= CHUNK_BYTES_MAX:
+            break
     return work
 
 
@@ -48,13 +57,6 @@ def behind(cursor: Cursor, work: list[tuple[TagWork, Chunk]]) -> Cursor:
         events_done=cursor.events_done + sum(part.count for _, part in work),
         tags_done=cursor.tags_done + finished,
     )
-
-
-def is_step_full(work: list[tuple[TagWork, Chunk]]) -> bool:
-    """Whether a step takes no further tag: the last one is not finished, or the chunks are large enough together."""
-    item, chunk = work[-1]
-    unfinished = item.version + chunk.count < item.tag.event_count
-    return unfinished or sum(len(part.text) for _, part in work) >= CHUNK_BYTES_MAX
 
 
 async def fill_index(job: Job, cursor: Cursor) -> Cursor:
@@ -81,12 +83,7 @@ async def seed_order(job: Job, cursor: Cursor) -> Cursor:
 
 async def fill_tags(job: Job, cursor: Cursor) -> Cursor:
     """Admit the next chunks into at most eight tags at a time. One round of hops in parallel."""
-    work: list[tuple[TagWork, Chunk]] = []
-    for item in upcoming_tags(job.staging, cursor):
-        chunk = job.staging.tag_chunk(item.tag, item.after)
-        work.append((item, chunk))
-        if is_step_full(work):
-            break
+    work = cut_tags(job.staging, cursor, lambda item: job.staging.tag_chunk(item.tag, item.after))
     if not work:
         return Cursor("log")
     await at_once(

@@ -38,7 +38,7 @@ from dcb_runtime.bootstrap.job import Context
 from dcb_runtime.bootstrap.receipt import receipt
 from dcb_runtime.limits import LEASE_MS
 from dcb_runtime.ports import Reply
-from dcb_runtime.wire import Count, Struct, Text, decode, encode, reply
+from dcb_runtime.wire import Body, Count, Struct, Text, decode, encode, reply
 
 
 class EpochBody(Struct):
@@ -96,7 +96,7 @@ class Lifecycle:
 
         With ``through: "verify"`` a VERIFYING or READY import is fine too: what is left goes on.
         """
-        body = decode(text, ImportBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, ImportBody)
         self._context.wake()
 
         def start() -> None:
@@ -130,7 +130,7 @@ class Lifecycle:
 
     def start_verify(self, service_id: str, text: str) -> None:
         """Verify, or verify again, what VERIFYING holds."""
-        body = decode(text, EpochBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, EpochBody)
         self._context.wake()
 
         def start() -> None:
@@ -149,7 +149,7 @@ class Lifecycle:
 
     def abort(self, service_id: str, text: str) -> Control:
         """Whatever is planned or running becomes FAILED; a pending plan is returned as it is, to be taken back."""
-        body = decode(text, EpochBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, EpochBody)
 
         def abort() -> Control:
             control = self._store.load(service_id)
@@ -204,7 +204,7 @@ class Lifecycle:
 
         Again is fine, also after its end until something else is planned.
         """
-        body = decode(text, EpochBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, EpochBody)
         self._context.wake()
 
         def start() -> None:
@@ -225,7 +225,7 @@ class Lifecycle:
 
     def ready(self, service_id: str, text: str) -> Control:
         """READY: the commit point. Again is fine; the receipt is written in the same transaction."""
-        body = decode(text, ReadyBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, ReadyBody)
         self._context.wake()
 
         def ready() -> Control:
@@ -248,7 +248,7 @@ class Lifecycle:
 
     def claim_hook(self, control: Control, text: str) -> tuple[str, int] | None:
         """Claim the hook of a verified import: (token, expiry), ``None`` while another call holds it."""
-        body = decode(text, EpochBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, EpochBody)
         self._require(control, body.import_id, body.lease_epoch)
         if control.status != VERIFYING or not control.verified:
             raise VERIFICATION_REQUIRED()
@@ -259,7 +259,7 @@ class Lifecycle:
 
     def renew_hook(self, control: Control, text: str) -> Reply:
         """Extend a claim: it also renews the lease, since a running hook is progress."""
-        body = decode(text, HookBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, HookBody)
         self._require(control, body.import_id, body.lease_epoch)
         if control.status != VERIFYING:
             raise HOOK_LOST()
@@ -269,7 +269,7 @@ class Lifecycle:
 
     def release_hook(self, control: Control, text: str) -> Reply:
         """Give a claim back after the hook failed, so that the next call may run it at once; the status tells of it."""
-        body = decode(text, HookBody, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)
+        body = _read(text, HookBody)
         self._require(control, body.import_id, body.lease_epoch)
         if self._hooks.release(body.token):
             failed = READ_MODEL_REBUILD_FAILED()
@@ -292,3 +292,8 @@ def _was_reset(control: Control, body: EpochBody) -> bool:
     """Whether this reset has come to its end: the body may name the epoch that it found or the one that it left."""
     same = control.status == EMPTY and control.reset_import_id == body.import_id
     return same and body.lease_epoch in (control.lease_epoch - 1, control.lease_epoch)
+
+
+def _read(text: str, shape: type[Body]) -> Body:
+    """A body that names its import: whatever is wrong with its ids is another epoch, not another shape."""
+    return decode(text, shape, EPOCH_REJECTED, syntax=BODY_INVALID, unknown=BODY_INVALID)

@@ -167,8 +167,9 @@ class Planner:
     def _record_intent(self, control: Control, import_id: str, dump: DumpV1, chain: str) -> Control:
         manifest = dump.manifest
         events, tags, placements = self._staging.totals()
-        pending = replace(
-            Control(control.service_id, lease_epoch=control.lease_epoch, fenced_epoch=control.fenced_epoch),
+        pending = Control(
+            control.service_id,
+            lease_epoch=control.lease_epoch,
             import_id=import_id,
             digest=dump.content_digest,
             chain_digest=chain,

@@ -27,6 +27,11 @@ class Chunk:
     count: int
     last: int
 
+    @property
+    def sha256(self) -> str:
+        """The digest of the text in hex, for comparison with what another store has."""
+        return sha256(self.text.encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class StagedTag:
@@ -102,10 +107,9 @@ class Staging:
         """The next whole records of one tag behind position ``after``, with their positions."""
         return self._chunk(f"{AS_JSON}, 'position', position)", _tagged(tag, after))
 
-    def tag_digest(self, tag: StagedTag, after: int, version: int) -> tuple[str, Chunk]:
-        """What ``POST /digest`` of the tag must answer for the chunk behind version ``version``."""
-        chunk = self._chunk(f"json_array({version} + place, json({COMPARED}))", _tagged(tag, after))
-        return sha256(chunk.text.encode()).hexdigest(), chunk
+    def tag_compared(self, tag: StagedTag, after: int, version: int) -> Chunk:
+        """What ``POST /digest`` of the tag covers: the next events, numbered on from ``version``."""
+        return self._chunk(f"json_array({version} + place, json({COMPARED}))", _tagged(tag, after))
 
     def log_compared(self, after: int) -> Chunk:
         """The texts for comparison of the next events in the log."""
@@ -114,13 +118,12 @@ class Staging:
             _events(after),
         )
 
-    def index_events_digest(self, after: int) -> tuple[str, Chunk]:
-        """What ``POST /index/events`` of the allocator must answer for the next positions."""
-        chunk = self._chunk(
+    def index_compared(self, after: int) -> Chunk:
+        """What ``POST /index/events`` of the allocator covers: the next positions."""
+        return self._chunk(
             "json_array(position, lower(replace(event_id, '-', '')), suid, event_type)",
             _events(after),
         )
-        return sha256(chunk.text.encode()).hexdigest(), chunk
 
     def index_tags_digest(self, tag: str, version: int, position: int) -> tuple[str, int, TagPlace | None]:
         """What ``POST /index/tags`` must answer, the number of rows, and where the last of them is.

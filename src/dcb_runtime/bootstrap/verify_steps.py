@@ -14,7 +14,7 @@ from dcb_runtime.bootstrap.errors import (
     VERIFY_TAG_MISMATCH,
     VERIFY_TAG_MISSING,
 )
-from dcb_runtime.bootstrap.import_steps import TagWork, behind, is_step_full, upcoming_tags
+from dcb_runtime.bootstrap.import_steps import TagWork, behind, cut_tags
 from dcb_runtime.bootstrap.job import Job, Step, ask_log, at_once
 from dcb_runtime.bootstrap.staging import TAG_ROWS_MAX, Chunk
 from dcb_runtime.wire import encode
@@ -26,13 +26,13 @@ async def verify_index(job: Job, cursor: Cursor) -> Cursor:
     At the end the totals and the watermark, so that nothing else is in it. Raises
     ``bootstrap_verify_index_mismatch`` (409).
     """
-    digest, chunk = job.staging.index_events_digest(cursor.position)
+    chunk = job.staging.index_compared(cursor.position)
     if chunk.count == 0:
         await _verify_index_totals(job)
         return Cursor("verify_index_tags")
     body = encode({"after": cursor.position, "until": chunk.last})
     answer = await job.allocator("/index/events", body, VERIFY_INDEX_MISMATCH)
-    if answer["sha256"] != digest:
+    if answer["sha256"] != chunk.sha256:
         raise VERIFY_INDEX_MISMATCH(f"positions {cursor.position + 1} to {chunk.last}")
     return replace(cursor, position=chunk.last, events_done=chunk.last)
 
@@ -74,24 +74,18 @@ async def verify_tags(job: Job, cursor: Cursor) -> Cursor:
 
     Raises ``bootstrap_verify_tag_missing`` or ``bootstrap_verify_tag_mismatch``.
     """
-    work: list[tuple[TagWork, Chunk]] = []
-    digests: list[str] = []
-    for item in upcoming_tags(job.staging, cursor):
-        digest, chunk = job.staging.tag_digest(item.tag, item.after, item.version)
-        work.append((item, chunk))
-        digests.append(digest)
-        if is_step_full(work):
-            break
+    staging = job.staging
+    work = cut_tags(staging, cursor, lambda item: staging.tag_compared(item.tag, item.after, item.version))
     if not work:
         return Cursor("verify_log")
-    await at_once([_verify_tag(job, *part, digest) for part, digest in zip(work, digests, strict=True)])
+    await at_once([_verify_tag(job, item, chunk) for item, chunk in work])
     return behind(cursor, work)
 
 
-async def _verify_tag(job: Job, item: TagWork, chunk: Chunk, digest: str) -> None:
+async def _verify_tag(job: Job, item: TagWork, chunk: Chunk) -> None:
     body = encode({"after": item.version, "limit": chunk.count})
     answer = await job.tag(item.tag.tag, "/digest", body, VERIFY_TAG_MISSING)
-    same = answer["sha256"] == digest and answer["allocatorLineageId"] == job.control.lineage_id
+    same = answer["sha256"] == chunk.sha256 and answer["allocatorLineageId"] == job.control.lineage_id
     if item.version + chunk.count == item.tag.event_count:
         # The last chunk: the head stands at it, and nothing is stored before the first event or behind the last.
         ends = {

@@ -49,14 +49,23 @@ class Candidate(Struct):
     executed_user: Text | None
 
 
-class AdmitBody(Struct):
-    """Body of ``POST /bootstrap/admit``: the tag's events from ``first_version`` on, in version order."""
+class ImportBody(Struct):
+    """Which import asks. Alone it is the body of ``POST /bootstrap/reset``."""
 
     import_id: Text
     lease_epoch: Count
     manifest_digest: Text
     target_service_id: Text
     allocator_lineage_id: Text
+
+    def writer(self) -> Writer:
+        """The import as the admission knows it."""
+        return Writer(self.import_id, self.manifest_digest, self.lease_epoch)
+
+
+class AdmitBody(ImportBody):
+    """Body of ``POST /bootstrap/admit``: the tag's events from ``first_version`` on, in version order."""
+
     first_version: Number
     candidates: Annotated[list[Candidate], msgspec.Meta(min_length=1, max_length=CHUNK_EVENTS_MAX)]
 
@@ -66,16 +75,6 @@ class CloseBody(Struct):
 
     import_id: Text
     lease_epoch: Count
-
-
-class ResetBody(Struct):
-    """Body of ``POST /bootstrap/reset``."""
-
-    import_id: Text
-    lease_epoch: Count
-    manifest_digest: Text
-    target_service_id: Text
-    allocator_lineage_id: Text
 
 
 class DigestBody(Struct):
@@ -205,11 +204,10 @@ class Tag(Actor):
         self._require_service(request, body.target_service_id)
         # What the database reads is what was validated: never the text as it came.
         events = encode(body.candidates)
-        writer = Writer(body.import_id, body.manifest_digest, body.lease_epoch)
 
         def admit() -> int:
             self._bind(body.target_service_id, tag, body.allocator_lineage_id)
-            self._admission.enter(writer, self._events.head().version > 0)
+            self._admission.enter(body.writer(), self._events.head().version > 0)
             return self._events.admit(body.first_version, len(body.candidates), events)
 
         self._schema.ensure()
@@ -228,13 +226,12 @@ class Tag(Actor):
 
     def _reset(self, request: Request, tag: str) -> Reply:
         """Remove what the import wrote, and leave the epoch that any later import needs at least."""
-        body = decode(request.body, ResetBody, INVALID_BOOTSTRAP_RESET, syntax=MALFORMED_TAG_REQUEST)
+        body = decode(request.body, ImportBody, INVALID_BOOTSTRAP_RESET, syntax=MALFORMED_TAG_REQUEST)
         self._require_service(request, body.target_service_id)
-        writer = Writer(body.import_id, body.manifest_digest, body.lease_epoch)
 
         def reset() -> None:
             self._bind(body.target_service_id, tag, body.allocator_lineage_id)
-            if self._admission.forget(writer):
+            if self._admission.forget(body.writer()):
                 self._events.clear()
 
         self._schema.ensure()
